@@ -1,0 +1,69 @@
+"""Which policy plays which agent: decided once per block of episodes, the same on any number of workers.
+
+    import pz_policymap as pm
+
+    env = pm.wrap(env, 4)                      # a population of four policies
+    observations, infos = env.reset(seed=42)
+    infos["player_0"]["policy_id"]             # who acts for player_0
+
+Start with `wrap` (any PettingZoo environment) and `env_fns` (many of them); the mappings are `Uniform`, `Weighted`,
+`Fixed`, `ByEnvIndex`, `FromFunction` and `Shared`; `PolicyAssigner` drives a simulator of one's own.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pz_policymap.assigner import PolicyAssigner as PolicyAssigner
+    from pz_policymap.draw import Draw as Draw
+    from pz_policymap.mappings.base import PolicyMapping as PolicyMapping
+    from pz_policymap.mappings.compose import Shared as Shared
+    from pz_policymap.mappings.fixed import ByEnvIndex as ByEnvIndex
+    from pz_policymap.mappings.fixed import Fixed as Fixed
+    from pz_policymap.mappings.function import FromFunction as FromFunction
+    from pz_policymap.mappings.uniform import Uniform as Uniform
+    from pz_policymap.mappings.weighted import Weighted as Weighted
+    from pz_policymap.state import load as load
+    from pz_policymap.state import save as save
+    from pz_policymap.wrappers.aec import PolicyMapAEC as PolicyMapAEC
+    from pz_policymap.wrappers.find import find_assigner as find_assigner
+    from pz_policymap.wrappers.parallel import PolicyMapParallel as PolicyMapParallel
+    from pz_policymap.wrappers.wrap import env_fns as env_fns
+    from pz_policymap.wrappers.wrap import wrap as wrap
+
+__version__ = "0.1.0"
+
+# Each name is imported when it is first asked for, so that importing the package costs nothing and an adapter can do
+# without what its framework cannot install.
+_HOME = {
+    "PolicyAssigner": "assigner",
+    "Draw": "draw",
+    "PolicyMapping": "mappings.base",
+    "Shared": "mappings.compose",
+    "ByEnvIndex": "mappings.fixed",
+    "Fixed": "mappings.fixed",
+    "FromFunction": "mappings.function",
+    "Uniform": "mappings.uniform",
+    "Weighted": "mappings.weighted",
+    "load": "state",
+    "save": "state",
+    "PolicyMapAEC": "wrappers.aec",
+    "find_assigner": "wrappers.find",
+    "PolicyMapParallel": "wrappers.parallel",
+    "env_fns": "wrappers.wrap",
+    "wrap": "wrappers.wrap",
+}
+
+__all__ = [*_HOME]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOME])

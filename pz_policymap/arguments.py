@@ -1,0 +1,62 @@
+"""Checks of what a user hands in: each error names the argument, what came and what was expected."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+MAX_INDEX = 2**31 - 1  # policy ids are kept as int32
+
+
+def integer(name: str, value: Any, minimum: int, maximum: int | None = None) -> int:
+    """Returns `value` as a plain int.
+
+    Args:
+        name: What the argument is called, for the error.
+        value: An int or a NumPy integer; bools and floats are refused.
+        minimum: The smallest value allowed.
+        maximum: The largest value allowed, or None.
+
+    Raises:
+        TypeError: If `value` is no integer.
+        ValueError: If it is out of range.
+
+    Example:
+        >>> integer("num_envs", 3, minimum=1)
+        3
+    """
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError(f"{name} must be an integer, got {value!r} ({type(value).__name__})")
+    number = operator.index(value)
+    if number < minimum or (maximum is not None and number > maximum):
+        limits = f"at least {minimum}" if maximum is None else f"from {minimum} to {maximum}"
+        raise ValueError(f"{name} must be {limits}, got {number}")
+    return number
+
+
+def seed_of(name: str, value: Any) -> int | tuple[int, ...]:
+    """Returns a seed as `numpy.random.SeedSequence` takes it: an int from 0, or a tuple of them."""
+    if isinstance(value, Iterable) and not isinstance(value, (str, bytes)):
+        words = tuple(integer(f"{name}[{i}]", word, minimum=0) for i, word in enumerate(value))
+        if not words:
+            raise ValueError(f"{name} must hold at least one integer, got {value!r}")
+        return words
+    return integer(name, value, minimum=0)
+
+
+def population(name: str, value: int | Sequence[int]) -> int | tuple[int, ...]:
+    """Returns policies given as a count, or as a list of distinct indices, in plain types.
+
+    Example:
+        >>> population("policies", 3), population("policies", [4, 6])
+        (3, (4, 6))
+    """
+    if isinstance(value, Iterable) and not isinstance(value, (str, bytes)):
+        policies = tuple(integer(f"{name}[{i}]", p, 0, MAX_INDEX) for i, p in enumerate(value))
+        if not policies:
+            raise ValueError(f"{name} must hold at least one policy, got {value!r}")
+        if len(set(policies)) != len(policies):
+            raise ValueError(f"{name} must be distinct, got {list(policies)}")
+        return policies
+    return integer(name, value, 1, MAX_INDEX)

@@ -1,0 +1,1 @@
+"""The rules that decide which policy plays which seat, a file a family."""

@@ -1,0 +1,112 @@
+"""`Fixed` and `ByEnvIndex`: who plays is known before any draw."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from typing_extensions import override
+
+from pz_policymap.arguments import MAX_INDEX, integer, population
+from pz_policymap.draw import Draw
+from pz_policymap.mappings.base import PolicyIds, PolicyMapping
+
+
+@dataclass(frozen=True)
+class Fixed(PolicyMapping):
+    """The same policies in every episode: one for all agents, or one an agent.
+
+    Args:
+        policy: The index of the policy that plays every seat, or a dict from agent to policy that holds every agent.
+
+    Raises:
+        TypeError: If a policy is no integer.
+        ValueError: If one is negative, or if an agent of the environment has none.
+
+    Example:
+        >>> from pz_policymap import Draw, Fixed
+        >>> draw = Draw.at(0, ["a", "b"], env_index=[0], episode=[0])
+        >>> Fixed({"a": 2, "b": 0}).assign(draw).tolist()
+        [[2, 0]]
+    """
+
+    policy: int | Mapping[Hashable, int]
+
+    def __post_init__(self) -> None:
+        policy: int | dict[Hashable, int]
+        if isinstance(self.policy, Mapping):
+            policy = {a: integer(f"policy[{a!r}]", p, 0, MAX_INDEX) for a, p in self.policy.items()}
+        else:
+            policy = integer("policy", self.policy, 0, MAX_INDEX)
+        object.__setattr__(self, "policy", policy)
+
+    @override
+    def check(self, agents: tuple[Hashable, ...]) -> None:
+        if isinstance(self.policy, Mapping):
+            for agent in agents:
+                if agent not in self.policy:
+                    raise ValueError(f"policy must name every agent, got none for {agent!r} in {dict(self.policy)}")
+
+    @override
+    def assign(self, draw: Draw) -> PolicyIds:
+        policy = self.policy
+        each = [policy[a] if isinstance(policy, Mapping) else policy for a in draw.agents]
+        return np.broadcast_to(np.array(each, np.int32), (draw.num_envs, draw.num_seats))
+
+
+@dataclass(frozen=True)
+class ByEnvIndex(PolicyMapping):
+    """Environment i plays policy `i % policies`, in all seats and always.
+
+    This is Sample Factory's synchronous mode: every policy collects the same amount of experience. It needs to know
+    which environment is which: `env_fns` and `PolicyMapVector` tell it, `wrap` takes `env_index`.
+
+    Args:
+        policies: How many policies there are, or the list of those that take turns.
+        num_envs: How many environments there are in all; None where the shares need not be equal.
+
+    Raises:
+        TypeError: If an argument is no integer.
+        ValueError: If there are no policies, or if `num_envs` is not divisible by their number.
+
+    Example:
+        >>> from pz_policymap import ByEnvIndex, Draw
+        >>> draw = Draw.at(0, ["a", "b"], env_index=[0, 1, 2, 3], episode=[0] * 4)
+        >>> ByEnvIndex(2, num_envs=4).assign(draw).tolist()
+        [[0, 0], [1, 1], [0, 0], [1, 1]]
+    """
+
+    policies: int | Sequence[int]
+    num_envs: int | None = None  # a field where the base has a property
+
+    def __post_init__(self) -> None:
+        policies = population("policies", self.policies)
+        object.__setattr__(self, "policies", policies)
+        if self.num_envs is not None:
+            num_envs, size = integer("num_envs", self.num_envs, 1), len(self._indices())
+            if num_envs % size:
+                raise ValueError(
+                    f"num_envs must be divisible by the number of policies, for equal experience: "
+                    f"got num_envs={num_envs} and {size} policies"
+                )
+            object.__setattr__(self, "num_envs", num_envs)
+
+    def _indices(self) -> Sequence[int]:
+        return range(self.policies) if isinstance(self.policies, int) else self.policies
+
+    @property
+    @override
+    def num_policies(self) -> int | None:
+        return self.policies if isinstance(self.policies, int) else None
+
+    @property
+    @override
+    def needs_env_index(self) -> bool:
+        return True
+
+    @override
+    def assign(self, draw: Draw) -> PolicyIds:
+        indices = np.array(self._indices(), np.int32)
+        column = indices[draw.env_index % len(indices), None]
+        return np.broadcast_to(column, (draw.num_envs, draw.num_seats))

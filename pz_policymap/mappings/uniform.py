@@ -1,0 +1,87 @@
+"""`Uniform`: every policy of the population equally likely."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import override
+
+from pz_policymap.arguments import population
+from pz_policymap.draw import Draw
+from pz_policymap.mappings.base import PolicyIds, PolicyMapping
+
+
+@dataclass(frozen=True)
+class Uniform(PolicyMapping):
+    """Every seat plays a policy drawn uniformly from the population.
+
+    Args:
+        policies: How many policies there are, or the list of those to draw from.
+        mix: Whether the seats of one environment draw on their own; if False, one policy plays them all.
+        replace: Whether a policy may play several seats of one environment. Without, there must be at least as many
+            policies as seats.
+
+    Raises:
+        TypeError: If `policies` is or holds anything but integers.
+        ValueError: If there are no policies, if one is negative or named twice, or if `replace=False` comes with
+            `mix=False`. With `replace=False`, also where an environment has more seats than there are policies.
+
+    Example:
+        >>> from pz_policymap import Draw, Uniform
+        >>> draw = Draw.at(0, ["a", "b", "c"], env_index=[0, 1], episode=[0, 0])
+        >>> Uniform(4).assign(draw).tolist()
+        [[0, 2, 2], [0, 0, 1]]
+        >>> Uniform([5, 6, 7], replace=False).assign(draw).tolist()
+        [[5, 7, 6], [5, 6, 7]]
+    """
+
+    policies: int | Sequence[int]
+    mix: bool = True
+    replace: bool = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "policies", population("policies", self.policies))
+        if not self.mix and not self.replace:
+            raise ValueError("mix=False plays one policy in every seat, which replace=False forbids")
+
+    @property
+    @override
+    def num_policies(self) -> int | None:
+        return self.policies if isinstance(self.policies, int) else None
+
+    @cached_property
+    def _indices(self) -> NDArray[np.int32]:
+        policies = range(self.policies) if isinstance(self.policies, int) else self.policies
+        return np.array(policies, np.int32)
+
+    @override
+    def check(self, agents: tuple[Hashable, ...]) -> None:
+        if not self.replace and len(agents) > len(self._indices):
+            raise ValueError(f"replace=False needs a policy a seat: {len(agents)} seats, {len(self._indices)} policies")
+
+    @override
+    def assign(self, draw: Draw) -> PolicyIds:
+        size = len(self._indices)
+        if not self.replace:
+            return self._indices[_distinct(draw, size)]
+        if not self.mix:
+            first = draw.select([0]).integers(size)
+            picks = np.broadcast_to(first, (draw.num_envs, draw.num_seats))
+        else:
+            picks = draw.integers(size)
+        return picks if isinstance(self.policies, int) else self._indices[picks]
+
+
+def _distinct(draw: Draw, size: int) -> NDArray[np.int32]:
+    """Seat by seat a policy not yet taken (Fisher and Yates), so that a late seat changes no earlier one."""
+    rows = np.arange(draw.num_envs)
+    left = np.tile(np.arange(size, dtype=np.int32), (draw.num_envs, 1))
+    share = draw.uniform()
+    for seat in range(draw.num_seats):
+        taken = seat + (share[:, seat] * (size - seat)).astype(np.intp)
+        left[rows, seat], left[rows, taken] = left[rows, taken], left[rows, seat]
+    return left[:, : draw.num_seats]

@@ -1,0 +1,150 @@
+"""One atomic, versioned file for what must survive a restart.
+
+The file is a NumPy archive without pickle: arrays as they are, everything else as one JSON text beside them. Loading
+one can execute nothing. It is written beside its place, flushed to the disk and renamed, so that whoever reads the
+path finds the old file or the new one, whole.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import zipfile
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+FORMAT = 1
+_TEXT = "state.json"
+
+
+class HasState(Protocol):
+    """Anything whose `state_dict()` returns plain types, arrays, and dicts and lists of them."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Returns the state."""
+        ...
+
+
+def save(path: str | os.PathLike[str], **parts: HasState | dict[str, Any]) -> None:
+    """Writes the states of several objects to one file, or leaves the old file as it was.
+
+    Args:
+        path: Where to; a file that is there is replaced.
+        **parts: What to keep, by name: objects with a `state_dict()`, or states.
+
+    Raises:
+        TypeError: If a part has no state, or a state holds something that is neither plain nor an array.
+        ValueError: If there are no parts.
+        OSError: If the file cannot be written.
+
+    Example:
+        >>> import tempfile
+        >>> import pz_policymap as pm
+        >>> assigner = pm.PolicyAssigner(4, agents=["red", "blue"], seed=0)
+        >>> path = tempfile.mkdtemp() + "/run.npz"
+        >>> pm.save(path, assigner=assigner)
+        >>> assigner.load_state_dict(pm.load(path)["assigner"])
+    """
+    if not parts:
+        raise ValueError("save needs at least one part by name, such as assigner=env.assigner")
+    states: dict[str, Any] = {}
+    for name, part in parts.items():
+        state = part if isinstance(part, dict) else getattr(part, "state_dict", lambda: None)()
+        if not isinstance(state, dict):
+            raise TypeError(f"{name} must be a state or have a state_dict(), got {part!r}")
+        states[name] = state
+    arrays: list[NDArray[Any]] = []
+    text = json.dumps({"format": FORMAT, "states": _packed(states, "states", arrays)})
+
+    place = Path(os.path.realpath(path))
+    beside = place.with_name(f".{place.name}.{os.getpid()}.{secrets.token_hex(4)}")
+    try:
+        with beside.open("xb") as file:
+            with zipfile.ZipFile(file, "w") as archive:
+                archive.writestr(_TEXT, text)
+                for number, array in enumerate(arrays):
+                    with archive.open(f"{number}.npy", "w", force_zip64=True) as member:
+                        np.lib.format.write_array(member, array, allow_pickle=False)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(place)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+    _flush_folder(place.parent)
+
+
+def load(path: str | os.PathLike[str]) -> dict[str, dict[str, Any]]:
+    """Returns the states that `save` wrote, by name, to be handed to `load_state_dict`.
+
+    Args:
+        path: What `save` was given.
+
+    Raises:
+        OSError: If the file cannot be read.
+        ValueError: If it is no such file, is cut short or damaged, or was written by a newer version.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            content = json.loads(archive.read(_TEXT))
+            version = content["format"]
+            if version == FORMAT:
+                states: dict[str, dict[str, Any]] = _unpacked(content["states"], archive)
+                return states
+    except OSError:
+        raise
+    except Exception as error:
+        raise ValueError(f"{path} is no whole file written by pz_policymap.save: {error!r}") from error
+    raise ValueError(f"{path} has format {version!r}, this version of pz_policymap reads format {FORMAT}")
+
+
+# JSON has no arrays and no tuples; each becomes a dict with one of these keys.
+_ARRAY, _TUPLE = "~array", "~tuple"
+
+
+def _packed(value: Any, where: str, arrays: list[NDArray[Any]]) -> Any:
+    """Returns what JSON can hold of a state, arrays put aside."""
+    if isinstance(value, dict):
+        for key in value:
+            if not isinstance(key, str) or key in (_ARRAY, _TUPLE):
+                raise TypeError(f"{where} has a key that cannot be saved: {key!r}")
+        return {key: _packed(item, f"{where}[{key!r}]", arrays) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        items = [_packed(item, f"{where}[{i}]", arrays) for i, item in enumerate(value)]
+        return {_TUPLE: items} if isinstance(value, tuple) else items
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
+        arrays.append(value)
+        return {_ARRAY: len(arrays) - 1}
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    raise TypeError(f"{where} cannot be saved: {value!r} ({type(value).__name__})")
+
+
+def _unpacked(value: Any, archive: zipfile.ZipFile) -> Any:
+    """The inverse of `_packed`."""
+    if isinstance(value, list):
+        return [_unpacked(item, archive) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if _TUPLE in value:
+        return tuple(_unpacked(item, archive) for item in value[_TUPLE])
+    if _ARRAY in value:
+        with archive.open(f"{int(value[_ARRAY])}.npy") as member:
+            return np.lib.format.read_array(member, allow_pickle=False)
+    return {key: _unpacked(item, archive) for key, item in value.items()}
+
+
+def _flush_folder(folder: Path) -> None:
+    """Makes the renaming itself survive a loss of power, where the system can."""
+    if hasattr(os, "O_DIRECTORY"):
+        handle = os.open(folder, os.O_DIRECTORY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

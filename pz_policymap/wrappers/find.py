@@ -1,0 +1,41 @@
+"""`find_assigner`: the assigner of an environment, however deep it is wrapped."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pz_policymap.assigner import PolicyAssigner
+
+_INNER = ("env", "aec_env", "par_env", "venv")  # where wrappers and converters keep what they wrap
+
+
+def find_assigner(env: Any) -> PolicyAssigner:
+    """Returns the assigner of the outermost policy wrapper in a stack of wrappers and converters.
+
+    PettingZoo's converters forward no attributes, so `env.policy_ids` is out of reach behind them; this is not.
+
+    Args:
+        env: An environment, wrapped and converted in any way.
+
+    Raises:
+        ValueError: If no policy wrapper is found.
+
+    Example:
+        >>> import pz_policymap as pm
+        >>> from mpe2 import simple_spread_v3
+        >>> from pettingzoo.utils import aec_to_parallel
+        >>> env = aec_to_parallel(pm.wrap(simple_spread_v3.env(), 4, seed=0))
+        >>> observations, infos = env.reset()
+        >>> pm.find_assigner(env).assignment()
+        {'agent_0': 0, 'agent_1': 2, 'agent_2': 2}
+    """
+    layer, seen = env, list[Any]()
+    while layer is not None and not any(layer is other for other in seen):
+        own = getattr(layer, "__dict__", {})  # not getattr: wrappers forward, and some fail before reset
+        assigner = own.get("assigner")
+        if isinstance(assigner, PolicyAssigner):
+            return assigner
+        seen.append(layer)
+        layer = next((own[name] for name in _INNER if own.get(name) is not None), None)
+    path = " -> ".join(type(other).__name__ for other in seen)
+    raise ValueError(f"env has no policy wrapper around or inside it, looked through {path}")

@@ -1,0 +1,167 @@
+"""`PolicyTags`: what the PettingZoo wrappers have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Generic
+
+from pettingzoo.utils.env import AgentID
+
+from pz_policymap.arguments import MAX_INDEX, integer
+from pz_policymap.assigner import PolicyAssigner
+from pz_policymap.mappings.convert import MappingLike
+
+FORCED = "policy_ids"  # the key in reset's options that forces a matchup
+
+Info = dict[str, Any]
+
+
+class PolicyTags(Generic[AgentID]):
+    """Knows who plays whom in the current episode and tags infos with it; a subclass knows the environment's API.
+
+    Attributes:
+        assigner: The `PolicyAssigner` behind the tags.
+        info_key: The key of the tag in every agent's info.
+    """
+
+    env: Any
+
+    def _open(
+        self,
+        mapping: MappingLike,
+        resample_every: int,
+        warmup_episodes: int,
+        seed: int | Sequence[int] | None,
+        env_index: int | None,
+        info_key: str,
+    ) -> None:
+        """Makes the assigner; to be called once `env` is set."""
+        if not isinstance(info_key, str):
+            raise TypeError(f"info_key must be a string, got {info_key!r}")
+        self.info_key = info_key
+        self.assigner = PolicyAssigner(
+            mapping,
+            getattr(self.env, "possible_agents", None),
+            resample_every=resample_every,
+            warmup_episodes=warmup_episodes,
+            seed=seed,
+            env_index=env_index,
+        )
+        self.assigner.watch(self._unfinished)
+        self._tags: dict[AgentID, Info] = {}  # each agent's {info_key: policy} in this episode
+
+    def __getattr__(self, name: str) -> Any:
+        own = getattr(type(self), name, None)
+        if isinstance(own, property) and own.fget is not None:
+            return own.fget(self)  # it raised AttributeError: let it say so, the environment's would be untagged
+        if name == "env":
+            raise AttributeError("env is not set yet")
+        return super().__getattr__(name)  # type: ignore[misc]  # PettingZoo's wrapper, next in line
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.assigner.watch(self._unfinished)  # which a copied assigner leaves behind
+
+    @property
+    def policy_ids(self) -> dict[AgentID, int]:
+        """Who plays whom in this episode, agent to policy: a forced matchup and late agents included.
+
+        Raises:
+            AttributeError: Before the first reset.
+        """
+        self._require_reset("policy_ids")
+        return {agent: tag[self.info_key] for agent, tag in self._tags.items()}
+
+    def set_mapping(self, mapping: MappingLike, now: bool = False) -> None:
+        """Follows another rule from the next draw on; the assignment in force stays.
+
+        Args:
+            mapping: A `PolicyMapping`, a function (see `FromFunction`) or the size of a population.
+            now: Whether to draw at the next reset, whatever the cadence.
+
+        Raises:
+            TypeError, ValueError: As at construction; the old mapping stays then.
+        """
+        self.assigner.set_mapping(mapping, now)
+
+    def _unfinished(self) -> bool:
+        """Whether an episode is being played."""
+        raise NotImplementedError
+
+    def _require_reset(self, name: str) -> None:
+        if not self._tags:
+            raise AttributeError(f"{name} cannot be accessed before reset")
+
+    def _take_forced(self, options: Info | None) -> tuple[dict[AgentID, int], Info | None]:
+        """Returns the forced matchup, and what is left of reset's options for the environment."""
+        if not options or FORCED not in options:
+            return {}, options
+        forced = options[FORCED]
+        if not isinstance(forced, Mapping):
+            raise TypeError(f"options[{FORCED!r}] must be a dict from agent to policy, got {forced!r}")
+        size = self.assigner.mapping.num_policies
+        highest = MAX_INDEX if size is None else size - 1
+        matchup = {
+            agent: integer(f"options[{FORCED!r}][{agent!r}]", policy, 0, highest) for agent, policy in forced.items()
+        }
+        _check_there(matchup, getattr(self.env, "possible_agents", matchup))
+        return matchup, {key: value for key, value in options.items() if key != FORCED} or None
+
+    def _begin_episode(self, infos: Mapping[Any, Any], seed: int | None, forced: dict[AgentID, int]) -> None:
+        """Begins the episode of an environment that has just been reset; if it raises, none has begun."""
+        for agent, info in infos.items():
+            self._check_free(agent, info)
+        live = self.env.agents
+        _check_there(forced, getattr(self.env, "possible_agents", live))
+        self.assigner.begin_episodes(seed=seed, agents=live)
+        assignment = {**self.assigner.assignment(), **forced}
+        self._tags = {agent: {self.info_key: policy} for agent, policy in assignment.items()}
+
+    def _check_free(self, agent: Any, info: Any) -> None:
+        if isinstance(info, Mapping) and self.info_key in info:
+            raise ValueError(
+                f"info_key {self.info_key!r} is already used by the environment: "
+                f"the info of {agent!r} is {dict(info)}; wrap with another info_key"
+            )
+
+    def _tag_of(self, agent: AgentID) -> Info:
+        """Returns the tag of an agent; one not seen before has come late and is given its policy now."""
+        if agent not in self._tags:
+            self.assigner.add_agents([agent])
+            self._tags[agent] = {self.info_key: self.assigner.assignment()[agent]}
+        return self._tags[agent]
+
+    def _tagged(self, agent: AgentID, info: Any) -> Info:
+        """Returns a fresh info of one agent with its tag; `info` may be missing (None)."""
+        self._check_free(agent, info)
+        return {**(info or {}), **self._tag_of(agent)}
+
+    def _tag_all(self, infos: Mapping[Any, Any], agents: Collection[AgentID]) -> dict[Any, Any]:
+        """Returns fresh infos: tagged for agents, who all have one, and as they came for keys that are no agents."""
+        if type(infos) is dict and len(infos) == len(agents):  # else reading could insert, or there is more to it
+            key, tags, tagged = self.info_key, self._tags, {}
+            try:
+                for agent in agents:
+                    info = infos[agent]
+                    if key in info:
+                        break
+                    tagged[agent] = info | tags[agent]
+                else:
+                    return tagged
+            except (KeyError, TypeError):
+                pass  # an agent without an info, or one that has come late
+        live = self.env.agents
+        result = {
+            agent: self._tagged(agent, info) if agent in self._tags or agent in agents or agent in live else info
+            for agent, info in infos.items()
+        }
+        for agent in agents:
+            if agent not in result:
+                result[agent] = self._tagged(agent, None)
+        return result
+
+
+def _check_there(forced: Collection[Any], agents: Collection[Any]) -> None:
+    for agent in forced:
+        if agent not in agents:
+            raise KeyError(f"options[{FORCED!r}] names {agent!r}, which is not among {list(agents)}")

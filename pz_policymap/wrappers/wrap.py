@@ -1,0 +1,152 @@
+"""`wrap` and `env_fns`: the way in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Generic, TypedDict, TypeVar, overload
+
+from pettingzoo.utils.env import ActionType, AECEnv, AgentID, ObsType, ParallelEnv
+from typing_extensions import Unpack
+
+from pz_policymap.arguments import integer
+from pz_policymap.mappings.base import PolicyMapping
+from pz_policymap.mappings.convert import MappingLike, as_mapping
+from pz_policymap.wrappers.aec import PolicyMapAEC
+from pz_policymap.wrappers.parallel import PolicyMapParallel
+
+
+class Settings(TypedDict, total=False):
+    """The settings of `wrap`, for type checkers."""
+
+    resample_every: int
+    warmup_episodes: int
+    seed: int | Sequence[int] | None
+    env_index: int | None
+    info_key: str
+
+
+@overload
+def wrap(
+    env: AECEnv[AgentID, ObsType, ActionType], mapping: MappingLike, **settings: Unpack[Settings]
+) -> PolicyMapAEC[AgentID, ObsType, ActionType]: ...
+
+
+@overload
+def wrap(
+    env: ParallelEnv[AgentID, ObsType, ActionType], mapping: MappingLike, **settings: Unpack[Settings]
+) -> PolicyMapParallel[AgentID, ObsType, ActionType]: ...
+
+
+def wrap(
+    env: Any,
+    mapping: MappingLike,
+    resample_every: int = 10,
+    warmup_episodes: int = 0,
+    seed: int | Sequence[int] | None = None,
+    env_index: int | None = None,
+    info_key: str = "policy_id",
+) -> Any:
+    """Wraps an environment so that every agent's info names the policy that plays it.
+
+    Args:
+        env: A PettingZoo AEC or Parallel environment.
+        mapping: Who plays whom: a `PolicyMapping`, a function `fn(agents, draw) -> {agent: policy}` (see
+            `FromFunction`), or the size of a population (see `Uniform`).
+        resample_every: Episodes a draw is held for, from 1.
+        warmup_episodes: How many episodes at the start draw each for itself, so that a fault shows early.
+        seed: Pins the assignments: `reset(seed=...)` seeds the environment alone then. None: `reset(seed=s)` also
+            starts the assignments again at episode 0, and without any seed they come from the operating system.
+        env_index: Which environment of many this is, from 0; needed by mappings that span environments.
+        info_key: The key of the tag. One that the environment uses itself is an error.
+
+    Returns:
+        A `PolicyMapAEC` or a `PolicyMapParallel`.
+
+    Raises:
+        TypeError: If `env` is neither, or an argument has the wrong type.
+        ValueError: If an argument is out of range, or if the mapping cannot serve this environment.
+
+    Example:
+        >>> import pz_policymap as pm
+        >>> from mpe2 import simple_spread_v3
+        >>> env = pm.wrap(simple_spread_v3.parallel_env(), pm.Weighted([0.5, 0.25, 0.25]), resample_every=1)
+        >>> observations, infos = env.reset(seed=1)
+        >>> env.policy_ids
+        {'agent_0': 2, 'agent_1': 0, 'agent_2': 0}
+    """
+    settings = (mapping, resample_every, warmup_episodes, seed, env_index, info_key)
+    if isinstance(env, AECEnv):
+        return PolicyMapAEC(env, *settings)
+    if isinstance(env, ParallelEnv):
+        return PolicyMapParallel(env, *settings)
+    raise TypeError(f"env must be a PettingZoo AECEnv or ParallelEnv, got {env!r} ({type(env).__name__})")
+
+
+Env = TypeVar("Env")
+
+
+@dataclass(frozen=True)
+class EnvFn(Generic[Env]):
+    """Makes and wraps one environment of many when called; it can be sent to a worker where `make` can."""
+
+    make: Callable[[], Env]
+    mapping: PolicyMapping
+    resample_every: int
+    warmup_episodes: int
+    seed: int | Sequence[int] | None
+    env_index: int
+    info_key: str
+
+    def __call__(self) -> Any:
+        """Returns a new environment, wrapped."""
+        settings = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "make"}
+        return wrap(self.make(), **settings)  # type: ignore[call-overload]
+
+
+def env_fns(
+    make: Callable[[], Any],
+    num_envs: int,
+    mapping: MappingLike,
+    *,
+    resample_every: int = 10,
+    warmup_episodes: int = 0,
+    seed: int | Sequence[int] | None = None,
+    env_index: int = 0,
+    info_key: str = "policy_id",
+) -> list[EnvFn[Any]]:
+    """Returns callables that make wrapped environments, each knowing which one it is, for any vectoriser.
+
+    Args:
+        make: Makes one bare environment.
+        num_envs: How many callables, from 1.
+        mapping: As in `wrap`.
+        resample_every: As in `wrap`.
+        warmup_episodes: As in `wrap`.
+        seed: As in `wrap`: with it, environment i plays the same wherever it is made.
+        env_index: The index of the first environment, from 0: worker w of many starts at `w * num_envs`.
+        info_key: As in `wrap`.
+
+    Raises:
+        TypeError: If an argument has the wrong type.
+        ValueError: If a number is out of range, if the mapping needs a `seed`, or if it spans fewer environments.
+
+    Example:
+        >>> import pz_policymap as pm
+        >>> from mpe2 import simple_spread_v3
+        >>> fns = pm.env_fns(simple_spread_v3.parallel_env, 4, pm.ByEnvIndex(2, num_envs=4), seed=0)
+        >>> envs = [fn() for fn in fns]
+        >>> [env.reset()[1]["agent_0"]["policy_id"] for env in envs]
+        [0, 1, 0, 1]
+    """
+    if not callable(make):
+        raise TypeError(f"make must be a function that makes an environment, got {make!r}")
+    count, first = integer("num_envs", num_envs, 1), integer("env_index", env_index, 0)
+    rule = as_mapping(mapping)
+    if rule.needs_seed and seed is None:
+        raise ValueError(f"seed must be given, for {rule.fingerprint} spans environments that share it")
+    if rule.num_envs is not None and first + count > rule.num_envs:
+        raise ValueError(
+            f"{rule.fingerprint} spans num_envs={rule.num_envs} environments, got indices up to {first + count - 1}"
+        )
+    return [EnvFn(make, rule, resample_every, warmup_episodes, seed, first + i, info_key) for i in range(count)]
