@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import gymnasium
 import numpy as np
@@ -23,7 +23,7 @@ class StubParallel(ParallelEnv[Any, Any, Any]):
         fail_at: `reset` raises at these calls, numbered from 0.
     """
 
-    metadata = {"name": "stub_v0", "is_parallelizable": True}
+    metadata: ClassVar[dict[str, Any]] = {"name": "stub_v0", "is_parallelizable": True}
     render_mode = None
 
     def __init__(
@@ -55,7 +55,7 @@ class StubParallel(ParallelEnv[Any, Any, Any]):
         self.np_random = np.random.default_rng(seed)
         self.time = 0
         self.agents = list(self.script[0])
-        return {agent: 0 for agent in self.agents}, self._infos(self.agents)
+        return dict.fromkeys(self.agents, 0), self._infos(self.agents)
 
     def step(self, actions: dict[Any, Any]) -> Any:
         if not self.agents:
@@ -65,10 +65,10 @@ class StubParallel(ParallelEnv[Any, Any, Any]):
         back = before + [agent for agent in after if agent not in before]
         self.agents = after
         return (
-            {agent: self.time for agent in back},
-            {agent: 1.0 for agent in back},
+            dict.fromkeys(back, self.time),
+            dict.fromkeys(back, 1.0),
             {agent: agent not in after for agent in back},
-            {agent: False for agent in back},
+            dict.fromkeys(back, False),
             self._infos(back),
         )
 
@@ -79,9 +79,9 @@ class StubParallel(ParallelEnv[Any, Any, Any]):
 
 
 class StubAEC(AECEnv[Any, Any, Any]):
-    """Agents move in turns; each dies after its number of turns. Infos are plain attributes, as most environments have."""
+    """Agents move in turns; each dies after its number of turns. Infos are a plain attribute."""
 
-    metadata = {"name": "stub_aec_v0", "is_parallelizable": False}
+    metadata: ClassVar[dict[str, Any]] = {"name": "stub_aec_v0", "is_parallelizable": False}
     render_mode = None
 
     def __init__(self, turns: dict[Any, int] | None = None, infos: Any = None) -> None:
