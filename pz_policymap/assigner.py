@@ -286,7 +286,7 @@ class PolicyAssigner:
         if self.pinned and (source is None or source.seed != self.seed):
             raise ValueError(f"state does not fit: it has seed={seed!r}, this assigner {self.seed!r}")
         draw = _entry(state, "draw")
-        agents = tuple(_entry(draw, "agents"))
+        agents = tuple(_list(draw, "agents"))
         if self._fixed_agents is not None and agents[: len(self._fixed_agents)] != self._fixed_agents:
             raise ValueError(
                 f"state does not fit: it has agents {list(agents)}, this assigner {list(self._fixed_agents)}"
@@ -297,7 +297,7 @@ class PolicyAssigner:
         draw_episode = _numbers(draw, "episode", rows, np.int64)
         policy_ids = _numbers(draw, "policies", (self.num_envs, len(agents)), np.int32)
         rule = self._mapping
-        weights = list(_entry(draw, "weights"))
+        weights = _list(draw, "weights")
         same_rule = _entry(draw, "mapping") == rule.fingerprint
         if same_rule:
             said = iter(weights)
@@ -385,6 +385,14 @@ def _entry(state: Any, name: str) -> Any:
     if not isinstance(state, Mapping) or name not in state:
         raise ValueError(f"state does not fit: it has no {name!r}")
     return state[name]
+
+
+def _list(state: Any, name: str) -> list[Any]:
+    """Returns one entry as a fresh list."""
+    value = _entry(state, name)
+    if not isinstance(value, (list, tuple)):
+        raise ValueError(f"state does not fit: {name!r} is {value!r}, expected a list")
+    return list(value)
 
 
 def _numbers(state: Any, name: str, shape: tuple[int, ...], dtype: type[Any]) -> NDArray[Any]:

@@ -115,4 +115,6 @@ def describe(value: Any) -> str:
         return "(" + ", ".join(map(describe, value)) + ")"
     if isinstance(value, np.ndarray):
         return f"array{value.tolist()}"
+    if isinstance(value, np.generic):
+        return repr(value.item())  # NumPy's own text differs by version
     return "<function>" if callable(value) else repr(value)

@@ -53,27 +53,29 @@ class Uniform(PolicyMapping):
     def num_policies(self) -> int | None:
         return self.policies if isinstance(self.policies, int) else None
 
+    @property
+    def _size(self) -> int:
+        return self.policies if isinstance(self.policies, int) else len(self.policies)
+
     @cached_property
-    def _indices(self) -> NDArray[np.int32]:
-        policies = range(self.policies) if isinstance(self.policies, int) else self.policies
-        return np.array(policies, np.int32)
+    def _table(self) -> NDArray[np.int32]:
+        """The indices of a population given as a list."""
+        return np.array(self.policies, np.int32)
 
     @override
     def check(self, agents: tuple[Hashable, ...]) -> None:
-        if not self.replace and len(agents) > len(self._indices):
-            raise ValueError(f"replace=False needs a policy a seat: {len(agents)} seats, {len(self._indices)} policies")
+        if not self.replace and len(agents) > self._size:
+            raise ValueError(f"replace=False needs a policy a seat: {len(agents)} seats, {self._size} policies")
 
     @override
     def assign(self, draw: Draw) -> PolicyIds:
-        size = len(self._indices)
         if not self.replace:
-            return self._indices[_distinct(draw, size)]
-        if not self.mix:
-            first = draw.select([0]).integers(size)
-            picks = np.broadcast_to(first, (draw.num_envs, draw.num_seats))
+            picks = _distinct(draw, self._size)
+        elif not self.mix:
+            picks = np.broadcast_to(draw.select([0]).integers(self._size), (draw.num_envs, draw.num_seats))
         else:
-            picks = draw.integers(size)
-        return picks if isinstance(self.policies, int) else self._indices[picks]
+            picks = draw.integers(self._size)
+        return picks if isinstance(self.policies, int) else self._table[picks]
 
 
 def _distinct(draw: Draw, size: int) -> NDArray[np.int32]:

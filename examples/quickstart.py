@@ -1,0 +1,37 @@
+"""Collects experience for a population of four policies that play a Parallel environment together.
+
+Every policy gets a buffer of its own, filled by the ids in the infos: that is all a trainer needs.
+"""
+
+from collections import defaultdict
+
+from mpe2 import simple_spread_v3
+
+import pz_policymap as pm
+
+NUM_POLICIES = 4
+EPISODES = 20
+
+
+def act(policy: int, observation, action_space):
+    """Stands for the forward pass of a network: policy p prefers action p."""
+    return policy if observation[0] > 0 else action_space.sample()
+
+
+env = pm.wrap(simple_spread_v3.parallel_env(N=3, max_cycles=25), NUM_POLICIES, resample_every=5)
+buffers = defaultdict(list)
+
+for episode in range(EPISODES):
+    observations, infos = env.reset(seed=7 if episode == 0 else None)
+    if episode % 5 == 0:
+        print(f"episode {episode:2}: {env.policy_ids}")
+    while env.agents:
+        ids = {agent: infos[agent]["policy_id"] for agent in env.agents}  # beside the observation, before the step
+        actions = {agent: act(ids[agent], observations[agent], env.action_space(agent)) for agent in env.agents}
+        next_observations, rewards, _, _, infos = env.step(actions)
+        for agent, policy in ids.items():
+            buffers[policy].append((observations[agent], actions[agent], rewards[agent]))
+        observations = next_observations
+
+for policy in range(NUM_POLICIES):
+    print(f"policy {policy} has {len(buffers[policy])} transitions to learn from")

@@ -1,0 +1,36 @@
+"""Plays a turn-based environment: whoever is to move, its info says which policy decides.
+
+A learner, policy 0, meets one of three opponents that is drawn for every game; who moves first is drawn as well.
+"""
+
+from collections import Counter
+
+from pettingzoo.classic import connect_four_v3
+
+import pz_policymap as pm
+
+
+def learner_meets_opponent(agents, draw):
+    """Seats the learner at random and gives the other seat an opponent."""
+    seat = draw.rng.integers(2)
+    return {agents[seat]: 0, agents[1 - seat]: int(draw.rng.integers(1, 4))}
+
+
+env = pm.wrap(connect_four_v3.env(), learner_meets_opponent, resample_every=1)
+results: Counter = Counter()
+
+for game in range(30):
+    env.reset(seed=1 if game == 0 else None)
+    ids = env.policy_ids
+    opponent = max(ids.values())
+    for agent in env.agent_iter():
+        observation, reward, termination, truncation, info = env.last()
+        if termination or truncation:
+            if info["policy_id"] == 0:
+                results[opponent, {1: "won", 0: "drawn", -1: "lost"}[reward]] += 1
+            env.step(None)
+        else:
+            env.step(env.action_space(agent).sample(observation["action_mask"]))
+
+for (opponent, result), games in sorted(results.items()):
+    print(f"against policy {opponent}: {result} {games}")

@@ -1,0 +1,34 @@
+"""Jobs that need an environment of their own: `nox --list`."""
+
+import nox
+
+nox.options.default_venv_backend = "virtualenv"
+nox.options.error_on_missing_interpreters = True
+nox.options.sessions = ["oldest", "sample_factory", "examples"]
+
+TORCH = "torch==2.13.0"
+
+
+@nox.session
+def oldest(session: nox.Session) -> None:
+    """The oldest versions of the core packages that pyproject.toml admits."""
+    session.install("gymnasium==1.0.0", "pettingzoo==1.25.0", "numpy==1.26.4", "pygame")
+    session.install("--no-deps", ".", "mpe2==1.0.0")
+    session.install("pytest", "hypothesis", "scipy", "rich")
+    session.run("python", "-m", "pytest", "-q", "-m", "not newest", *session.posargs)
+
+
+@nox.session
+def sample_factory(session: nox.Session) -> None:
+    """What Sample Factory promises, held against the real one, which pins older versions of everything."""
+    session.install("sample-factory==2.1.1", TORCH, "numpy<2", "pytest")
+    session.install("--no-deps", ".")
+    session.run("python", "-m", "pytest", "-q", "--override-ini=addopts=", "tests/frameworks/test_sample_factory.py")
+
+
+@nox.session
+def examples(session: nox.Session) -> None:
+    """Every example, as a reader would run it."""
+    session.install(".[demo]")
+    for example in ["quickstart", "turn_based"]:
+        session.run("python", f"examples/{example}.py")

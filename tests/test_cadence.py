@@ -1,0 +1,42 @@
+"""When a draw is made, against a count that walks from episode 0."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pz_policymap.cadence import Cadence
+
+
+@given(st.integers(1, 40), st.integers(0, 60))
+def test_draws_and_blocks_are_those_counted_one_by_one(every, warmup):
+    cadence = Cadence(every, warmup)
+    episodes = np.arange(200)
+    due = [episode % every == 0 or episode < warmup for episode in range(200)]
+    assert cadence.due(episodes).tolist() == due
+    assert cadence.block(episodes).tolist() == (np.cumsum(due) - 1).tolist()
+
+
+@pytest.mark.parametrize("episode", [2**31 - 1, 2**31, 2**32, 2**40])
+def test_counters_past_32_bits_are_right(episode):
+    cadence = Cadence(resample_every=10, warmup_episodes=3)
+    around = np.arange(episode - 15, episode + 15)
+    assert cadence.due(around).tolist() == [int(e) % 10 == 0 for e in around]
+    assert cadence.block(around).tolist() == [int(e) // 10 + 2 for e in around]
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "message"),
+    [
+        ({"resample_every": 0}, ValueError, "resample_every must be at least 1, got 0"),
+        ({"resample_every": -3}, ValueError, "resample_every must be at least 1, got -3"),
+        ({"resample_every": 2.5}, TypeError, "resample_every must be an integer, got 2.5"),
+        ({"resample_every": True}, TypeError, "resample_every must be an integer, got True"),
+        ({"resample_every": None}, TypeError, "resample_every must be an integer, got None"),
+        ({"warmup_episodes": -1}, ValueError, "warmup_episodes must be at least 0, got -1"),
+        ({"warmup_episodes": 1.0}, TypeError, "warmup_episodes must be an integer, got 1.0"),
+    ],
+)
+def test_bad_settings_are_refused(settings, error, message):
+    with pytest.raises(error, match=message):
+        Cadence(**settings)

@@ -1,0 +1,230 @@
+"""The simple rules: Uniform, Weighted, Fixed, ByEnvIndex, FromFunction, Shared, and what may be handed in as one."""
+
+import numpy as np
+import pytest
+
+from pz_policymap import ByEnvIndex, Draw, Fixed, FromFunction, PolicyMapping, Shared, Uniform, Weighted
+from pz_policymap.mappings.base import describe
+from pz_policymap.mappings.convert import as_mapping
+
+AGENTS = ["a", "b", "c", "d"]
+
+
+def draw_of(num_envs=1, agents=AGENTS, seed=0):
+    return Draw.at(seed, agents, np.arange(num_envs), np.zeros(num_envs, np.int64))
+
+
+def one_for_all(agents, draw):
+    return dict.fromkeys(agents, draw.env_index)
+
+
+RULES = {
+    "uniform": Uniform(4),
+    "uniform of some": Uniform([5, 9, 2]),
+    "uniform unmixed": Uniform(4, mix=False),
+    "uniform without replacement": Uniform(9, replace=False),
+    "weighted": Weighted([0.2, 0.3, 0.5]),
+    "weighted of some": Weighted([1, 3], policies=[7, 4]),
+    "weighted by a callable": Weighted(lambda: [0.5, 0.5]),
+    "fixed": Fixed(3),
+    "fixed by agent": Fixed({agent: 9 - i for i, agent in enumerate("abcdefgh")}),
+    "by env index": ByEnvIndex(3),
+    "function": FromFunction(one_for_all),
+    "shared": Shared(Weighted([0.2, 0.8])),
+}
+
+
+@pytest.mark.parametrize("rule", RULES.values(), ids=RULES.keys())
+def test_many_environments_at_once_get_what_each_gets_alone(rule):
+    together = rule.assign(draw_of(num_envs=40))
+    for env_index in (0, 1, 17, 39):
+        alone = rule.assign(Draw.at(0, AGENTS, [env_index], [0]))
+        np.testing.assert_array_equal(together[[env_index]], alone)
+
+
+@pytest.mark.parametrize("rule", RULES.values(), ids=RULES.keys())
+def test_appended_seats_change_nobody(rule):
+    few, many = (rule.assign(draw_of(num_envs=40, agents=agents)) for agents in (AGENTS, [*AGENTS, "e", "f"]))
+    assert many.shape == (40, 6)
+    np.testing.assert_array_equal(few, many[:, :4])
+
+
+@pytest.mark.parametrize("rule", RULES.values(), ids=RULES.keys())
+def test_a_rule_is_a_value_that_describes_itself_the_same_everywhere(rule):
+    assert rule.fingerprint == rule.fingerprint
+    assert "0x" not in rule.fingerprint
+    assert rule.fingerprint.startswith(type(rule).__name__)
+    others = [other.fingerprint for other in RULES.values() if other is not rule]
+    assert rule.fingerprint not in others
+
+
+def test_uniform_without_mixing_plays_one_policy_in_every_seat():
+    policies = Uniform(4, mix=False).assign(draw_of(num_envs=100))
+    assert (policies == policies[:, :1]).all()
+    assert set(policies.ravel()) == {0, 1, 2, 3}
+
+
+def test_uniform_without_mixing_is_shared_uniform():
+    np.testing.assert_array_equal(Uniform(4, mix=False).assign(draw_of(50)), Shared(Uniform(4)).assign(draw_of(50)))
+
+
+def test_uniform_without_replacement_plays_no_policy_twice_in_one_environment():
+    policies = Uniform([3, 5, 8, 13], replace=False).assign(draw_of(num_envs=100))
+    assert (np.sort(policies, axis=1) == [3, 5, 8, 13]).all()
+
+
+def test_uniform_draws_from_the_list_given():
+    assert set(Uniform([4, 6]).assign(draw_of(num_envs=50)).ravel()) == {4, 6}
+
+
+def test_by_env_index_plays_policy_i_modulo_policies_in_every_seat():
+    policies = ByEnvIndex([4, 7, 9], num_envs=6).assign(draw_of(num_envs=6))
+    assert policies.tolist() == [[4] * 4, [7] * 4, [9] * 4] * 2
+
+
+def test_a_function_is_asked_once_an_environment_with_agents_in_seat_order():
+    asked = []
+
+    def remember(agents, draw):
+        asked.append((agents, draw.env_index, draw.episode, draw.block))
+        return dict.fromkeys(agents, 1)
+
+    FromFunction(remember).assign(draw_of(num_envs=2))
+    assert asked == [(AGENTS, 0, 0, 0), (AGENTS, 1, 0, 0)]
+
+
+def test_a_function_may_return_numpy_integers():
+    rule = FromFunction(lambda agents, draw: {agent: np.int64(2) for agent in agents})
+    assert rule.assign(draw_of()).tolist() == [[2] * 4]
+
+
+def test_a_weights_callable_is_bound_once_in_a_fixed_order_through_nested_rules():
+    first, second = (lambda: [1, 0]), (lambda: [0, 1])
+    asked = []
+    for rule in (Weighted(first), Shared(Weighted(second))):
+        bound = rule.bind(lambda function: asked.append(function) or function())
+        assert "<function>" not in bound.fingerprint
+    assert asked == [first, second]
+
+
+def test_a_weights_callable_may_follow_a_population_that_grows():
+    weights = [[1.0], [0.0, 0.0, 1.0]]
+    rule = Weighted(lambda: weights.pop(0))
+    assert [rule.assign(draw_of()).tolist() for _ in range(2)] == [[[0] * 4], [[2] * 4]]
+
+
+@pytest.mark.parametrize(
+    ("rule", "size"),
+    [
+        (Uniform(4), 4),
+        (Uniform([4, 5]), None),
+        (Weighted([1, 2, 3]), 3),
+        (Weighted(lambda: [1]), None),
+        (Weighted(lambda: [1, 1], policies=2), 2),
+        (Weighted([1, 1], policies=[3, 4]), None),
+        (Fixed(2), None),
+        (ByEnvIndex(3), 3),
+        (ByEnvIndex([3]), None),
+        (FromFunction(one_for_all), None),
+        (FromFunction(one_for_all, num_policies=5), 5),
+        (Shared(Uniform(6)), 6),
+    ],
+    ids=repr,
+)
+def test_the_size_of_the_population_is_known_where_it_is_declared(rule, size):
+    assert rule.num_policies == size
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: Uniform(0), ValueError, "policies must be from 1 .*, got 0"),
+        (lambda: Uniform(-2), ValueError, "policies must be from 1 .*, got -2"),
+        (lambda: Uniform(2.0), TypeError, "policies must be an integer, got 2.0"),
+        (lambda: Uniform(True), TypeError, "policies must be an integer, got True"),
+        (lambda: Uniform("4"), TypeError, "policies must be an integer, got '4'"),
+        (lambda: Uniform([]), ValueError, "policies must hold at least one policy"),
+        (lambda: Uniform([1, 1]), ValueError, r"policies must be distinct, got \[1, 1\]"),
+        (lambda: Uniform([0, -1]), ValueError, r"policies\[1\] must be from 0"),
+        (lambda: Uniform([0, 1.5]), TypeError, r"policies\[1\] must be an integer, got 1.5"),
+        (lambda: Uniform(4, mix=False, replace=False), ValueError, "mix=False .* replace=False"),
+        (lambda: Weighted([0.5, float("nan")]), ValueError, "weights must be finite and not negative"),
+        (lambda: Weighted([0.5, float("inf")]), ValueError, "weights must be finite and not negative"),
+        (lambda: Weighted([0.5, -0.1]), ValueError, "weights must be finite and not negative"),
+        (lambda: Weighted([0, 0.0]), ValueError, "weights must not all be zero"),
+        (lambda: Weighted([]), ValueError, "weights must be"),
+        (lambda: Weighted(3), ValueError, "weights must be"),
+        (lambda: Weighted("heavy"), TypeError, "weights must be"),
+        (lambda: Weighted([1, 2], policies=3), ValueError, "weights must be 3, one a policy, got 2"),
+        (lambda: Weighted([1, 2], policies=[1]), ValueError, "weights must be 1, one a policy, got 2"),
+        (lambda: Weighted([1], policies=0), ValueError, "policies must be"),
+        (lambda: Fixed(-1), ValueError, "policy must be from 0 .*, got -1"),
+        (lambda: Fixed({"a": 0.5}), TypeError, r"policy\['a'\] must be an integer, got 0.5"),
+        (lambda: ByEnvIndex(3, num_envs=8), ValueError, "num_envs=8 and 3 policies"),
+        (lambda: ByEnvIndex([1, 2], num_envs=3), ValueError, "num_envs=3 and 2 policies"),
+        (lambda: ByEnvIndex(2, num_envs=0), ValueError, "num_envs must be at least 1, got 0"),
+        (lambda: ByEnvIndex(0), ValueError, "policies must be"),
+        (lambda: FromFunction(3), TypeError, "fn must be callable, got 3"),
+        (lambda: FromFunction(one_for_all, num_policies=0), ValueError, "num_policies must be at least 1"),
+        (lambda: Shared(4), TypeError, "mapping must be a PolicyMapping, got 4"),
+    ],
+)
+def test_bad_settings_are_refused_at_construction(make, error, message):
+    with pytest.raises(error, match=message):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        (Uniform(3, replace=False), "4 seats, 3 policies"),
+        (Fixed({"a": 0, "b": 0, "c": 1}), "none for 'd'"),
+        (Shared(Fixed({"b": 0})), "none for 'a'"),
+    ],
+)
+def test_agents_that_a_rule_cannot_serve_are_refused(rule, message):
+    with pytest.raises(ValueError, match=message):
+        rule.check(tuple(AGENTS))
+
+
+@pytest.mark.parametrize(
+    ("answer", "error", "message"),
+    [
+        ([0, 1, 2, 3], TypeError, "dict from agent to policy"),
+        ({"a": 0, "b": 1}, ValueError, r"left out \['c', 'd'\]"),
+        ({"a": 0, "b": 1, "c": 2, "d": 0.5}, TypeError, "policy of agent 'd' must be an integer, got 0.5"),
+        ({"a": 0, "b": 1, "c": 2, "d": True}, TypeError, "policy of agent 'd' must be an integer, got True"),
+        ({"a": 0, "b": -1, "c": 2, "d": 0}, ValueError, "policy of agent 'b' must be from 0 to 3, got -1"),
+        ({"a": 0, "b": 4, "c": 2, "d": 0}, ValueError, "policy of agent 'b' must be from 0 to 3, got 4"),
+    ],
+)
+def test_a_bad_answer_of_a_function_is_refused(answer, error, message):
+    with pytest.raises(error, match=message):
+        FromFunction(lambda agents, draw: answer, num_policies=4).assign(draw_of())
+
+
+def test_numbers_functions_and_mappings_may_be_handed_in_as_a_mapping():
+    rule = Fixed(1)
+    assert as_mapping(rule) is rule
+    assert as_mapping(np.int64(3)) == Uniform(3)
+    assert as_mapping(one_for_all) == FromFunction(one_for_all)
+
+
+@pytest.mark.parametrize("value", [None, 2.5, True, "uniform", Uniform, [0, 1]])
+def test_anything_else_is_no_mapping(value):
+    with pytest.raises(TypeError, match="mapping must be"):
+        as_mapping(value)
+
+
+def test_a_description_tells_settings_apart_and_stays_short():
+    class Rule(PolicyMapping):
+        def __init__(self, table):
+            self.table = table
+
+        def assign(self, draw):
+            return self.table[draw.env_index]
+
+    assert describe(Rule({"x": [1, 2.5], "y": np.arange(3)})) == "Rule(table={'x': (1, 2.5), 'y': array[0, 1, 2]})"
+    long, other = Rule(list(range(1000))), Rule([*range(999), 0])
+    assert len(long.fingerprint) < 300
+    assert long.fingerprint != other.fingerprint

@@ -1,0 +1,101 @@
+"""The random words: every way of computing them gives what NumPy's own Philox gives."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pz_policymap.philox import SALT, Source, _scattered_words
+
+SEEDS = st.one_of(st.integers(0, 2**130), st.lists(st.integers(0, 2**70), min_size=1, max_size=3).map(tuple))
+ENV_INDICES = st.integers(0, 2**40)
+EPISODES = st.integers(0, 2**32)
+GROUPS = st.integers(0, 75)  # of up to 300 seats
+STREAMS = st.integers(0, 2**64 - 1)
+
+
+def reference(seed, env_index, group, episode, stream):
+    """The contract, written down once more: key, counter and NumPy's increment before each four words."""
+    words = seed if isinstance(seed, tuple) else (seed,)
+    key = np.random.SeedSequence([*words, SALT]).generate_state(2, np.uint64)
+    before = (env_index + (group << 64) + (episode << 128) + (stream << 192) - 1) % 2**256
+    return np.random.Philox(key=key, counter=before).random_raw(4)
+
+
+@given(SEEDS, ENV_INDICES, GROUPS, EPISODES, STREAMS)
+def test_one_counter_gives_the_words_of_numpys_philox(seed, env_index, group, episode, stream):
+    words = Source(seed).words(np.array([env_index]), group, np.array([episode]), stream)
+    np.testing.assert_array_equal(words, [reference(seed, env_index, group, episode, stream)])
+
+
+@given(SEEDS, ENV_INDICES, GROUPS, EPISODES, STREAMS, st.integers(2, 9))
+def test_environments_in_a_row_give_the_words_of_each(seed, env_index, group, episode, stream, count):
+    rows = np.arange(env_index, env_index + count)
+    words = Source(seed).words(rows, group, np.full(count, episode), stream)
+    np.testing.assert_array_equal(words, [reference(seed, int(i), group, episode, stream) for i in rows])
+
+
+@given(SEEDS, st.lists(st.tuples(ENV_INDICES, EPISODES), min_size=1, max_size=8), GROUPS, STREAMS)
+def test_scattered_counters_give_the_words_of_each_natively_and_over_arrays(seed, counters, group, stream):
+    env_index, episode = (np.array(column) for column in zip(*counters, strict=True))
+    expected = [reference(seed, e, group, k, stream) for e, k in counters]
+    source = Source(seed)
+    np.testing.assert_array_equal(source.words(env_index, group, episode, stream), expected)
+    np.testing.assert_array_equal(_scattered_words(source.key, env_index, group, episode, stream), expected)
+
+
+@pytest.mark.parametrize("count", [1, 63, 64, 65, 66, 2047, 2048, 2049, 5000])
+def test_the_switch_between_native_runs_and_arrays_cannot_be_seen(count):
+    rng = np.random.default_rng(count)
+    env_index, episode = rng.integers(0, 2**40, count), rng.integers(0, 2**32, count)
+    source = Source(count)
+    together = source.words(env_index, 5, episode, 7)
+    apart = [source.words(env_index[i : i + 1], 5, episode[i : i + 1], 7)[0] for i in range(count)]
+    np.testing.assert_array_equal(together, apart)
+
+
+def test_a_run_that_is_broken_by_an_episode_alone_gives_the_words_of_each():
+    env_index = np.arange(100)
+    episode = np.where(env_index < 50, 3, 4)
+    words = Source(0).words(env_index, 0, episode, 0)
+    np.testing.assert_array_equal(words, [reference(0, i, 0, 3 if i < 50 else 4, 0) for i in range(100)])
+
+
+def test_no_environment_gives_no_words():
+    assert Source(0).words(np.array([], np.int64), 0, np.array([], np.int64), 0).shape == (0, 4)
+
+
+def test_the_first_published_vector_of_the_generator_is_reproduced():
+    """Known answer of Random123 1.14, kat_vectors: philox4x64 10, counter 0, key 0."""
+    words = _scattered_words(np.zeros(2, np.uint64), np.array([0]), 0, np.array([0]), 0)
+    assert [f"{w:016x}" for w in words[0].tolist()] == [
+        "16554d9eca36314c",
+        "db20fe9d672d0fdc",
+        "d7e772cee186176b",
+        "7e68b68aec7ba23b",
+    ]
+
+
+def test_a_copied_source_gives_the_same_words():
+    source = Source((1, 2))
+    for other in (copy.deepcopy(source), pickle.loads(pickle.dumps(source))):
+        assert other.seed == (1, 2)
+        arguments = (np.array([3]), 1, np.array([4]), 5)
+        np.testing.assert_array_equal(other.words(*arguments), source.words(*arguments))
+
+
+def test_the_key_is_never_the_one_that_an_environment_derives_from_the_same_seed():
+    for seed in (0, 1, 42, 2**32, 2**64 + 1):
+        theirs = np.random.SeedSequence(seed).generate_state(2, np.uint64)
+        assert (Source(seed).key != theirs).all()
+
+
+def test_a_generator_shares_no_counter_with_a_draw_nor_with_its_neighbours():
+    source = Source(3)
+    streams = [source.generator(env, episode, 9).bit_generator.random_raw(400) for env in (0, 1) for episode in (0, 1)]
+    draws = source.words(np.arange(100), 0, np.zeros(100, np.int64), 0).ravel()
+    everything = np.concatenate([*streams, draws])
+    assert len(np.unique(everything)) == len(everything)

@@ -1,0 +1,432 @@
+"""What survives: states of assigners, and the one file that they are kept in."""
+
+import errno
+import json
+import os
+import pickle
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import pz_policymap as pm
+from tests.stub_envs import StubAEC, StubParallel
+
+AGENTS = ["red", ("blue", 3)]
+
+
+def assigner_of(mapping=1000, agents=AGENTS, **settings):
+    return pm.PolicyAssigner(mapping, agents, **{"resample_every": 3, **settings})
+
+
+def through_file(tmp_path, assigner):
+    pm.save(tmp_path / "run.npz", assigner=assigner)
+    return pm.load(tmp_path / "run.npz")["assigner"]
+
+
+class TestResuming:
+    @pytest.mark.parametrize("num_envs", [1, 4])
+    @pytest.mark.parametrize("played", [0, 1, 3, 5])
+    def test_a_resumed_run_plays_what_it_would_have_played(self, tmp_path, num_envs, played):
+        assigner = assigner_of(num_envs=num_envs, env_index=2, seed=[1, 2])
+        for _ in range(played):
+            assigner.begin_episodes()
+        state = through_file(tmp_path, assigner)
+        resumed = assigner_of(num_envs=num_envs, env_index=2)
+        resumed.load_state_dict(state)
+        assert resumed.assignment() == assigner.assignment()
+        for _ in range(7):
+            np.testing.assert_array_equal(resumed.begin_episodes(), assigner.begin_episodes())
+        assert resumed.seed == (1, 2)
+
+    def test_rows_at_different_episodes_resume_each_where_it_was(self, tmp_path):
+        assigner = assigner_of(num_envs=3, seed=0)
+        for rows in ([0, 1, 2], [1], [1], [2]):
+            assigner.begin_episodes(rows)
+        resumed = assigner_of(num_envs=3, seed=0)
+        resumed.load_state_dict(through_file(tmp_path, assigner))
+        assert resumed.episode.tolist() == [0, 2, 1]
+        for rows in ([0, 1], [0, 2], [0, 1, 2]):
+            np.testing.assert_array_equal(resumed.begin_episodes(rows), assigner.begin_episodes(rows))
+
+    def test_a_loaded_state_is_pinned(self, tmp_path):
+        assigner = assigner_of()
+        assigner.begin_episodes(seed=5)
+        resumed = assigner_of()
+        resumed.load_state_dict(through_file(tmp_path, assigner))
+        assert resumed.pinned
+        assert resumed.begin_episodes(seed=6).tolist() == assigner.begin_episodes().tolist()
+
+    def test_a_state_from_before_the_first_episode_pins_nothing(self, tmp_path):
+        resumed = assigner_of()
+        resumed.load_state_dict(through_file(tmp_path, assigner_of()))
+        assert not resumed.pinned
+        resumed.begin_episodes(seed=6)
+        assert resumed.seed == 6
+
+    def test_entropy_of_128_bits_survives(self, tmp_path):
+        assigner = assigner_of()
+        assigner.begin_episodes()
+        resumed = assigner_of()
+        resumed.load_state_dict(through_file(tmp_path, assigner))
+        assert resumed.seed == assigner.seed
+
+    def test_a_draw_that_was_asked_for_is_still_made(self, tmp_path):
+        assigner = assigner_of(seed=0)
+        assigner.begin_episodes()
+        assigner.set_mapping(1000, now=True)
+        resumed = assigner_of(seed=0)
+        resumed.load_state_dict(through_file(tmp_path, assigner))
+        resumed.begin_episodes()
+        assert resumed.draw_episode[0] == 1
+
+    def test_late_agents_and_the_weights_of_the_draw_survive(self, tmp_path):
+        weights = [1.0, 0.0, 0.0]
+        rule = pm.Weighted(lambda: weights)
+        assigner = assigner_of(rule, agents=None, seed=0)
+        assigner.begin_episodes(agents=["a", "b"])
+        assigner.add_agents(["c"])
+        weights[:] = [0.0, 1.0, 0.0]
+        resumed = assigner_of(rule, agents=None, seed=0)
+        resumed.load_state_dict(through_file(tmp_path, assigner))
+        resumed.add_agents(["d"])
+        assert resumed.assignment() == dict.fromkeys("abcd", 0)
+
+    def test_a_late_agent_after_a_mapping_that_never_drew_follows_the_new_mapping(self, tmp_path):
+        assigner = assigner_of(pm.Fixed(1), agents=None, seed=0)
+        assigner.begin_episodes(agents=["a"])
+        assigner.set_mapping(pm.Fixed(2))
+        resumed = assigner_of(pm.Fixed(2), agents=None, seed=0)
+        resumed.load_state_dict(through_file(tmp_path, assigner))
+        resumed.add_agents(["b"])
+        assert resumed.assignment() == {"a": 1, "b": 2}
+
+    def test_the_state_is_a_copy(self):
+        assigner = assigner_of(num_envs=3, seed=0)
+        assigner.begin_episodes()
+        state = assigner.state_dict()
+        state["episode"][:] = 50
+        state["draw"]["policies"][:] = 50
+        assert assigner.episode.tolist() == [0, 0, 0]
+        assert (assigner.policy_ids != 50).all()
+        resumed = assigner_of(num_envs=3, seed=0)
+        state = assigner.state_dict()
+        resumed.load_state_dict(state)
+        state["draw"]["policies"][:] = 50
+        assert (resumed.policy_ids == assigner.policy_ids).all()
+
+    def test_one_environment_has_a_state_of_plain_types(self):
+        assigner = assigner_of(seed=0, agents=["a", "b"])
+        assigner.begin_episodes()
+        json.dumps(assigner.state_dict())
+
+    def test_the_state_does_not_grow_with_episodes(self):
+        assigner = assigner_of(seed=0, agents=["a", "b"])
+        sizes = []
+        for _ in range(2000):
+            assigner.begin_episodes()
+            sizes.append(len(json.dumps(assigner.state_dict())))
+        assert max(sizes[-100:]) <= max(sizes[:100]) + 10  # a few more digits
+
+    def test_another_process_goes_on(self, tmp_path):
+        assigner = assigner_of(seed=0, agents=["a", "b"])
+        for _ in range(4):
+            assigner.begin_episodes()
+        path = tmp_path / "run.npz"
+        pm.save(path, assigner=assigner)
+        code = (
+            "import sys, pz_policymap as pm\n"
+            "a = pm.PolicyAssigner(1000, ['a', 'b'], resample_every=3)\n"
+            "a.load_state_dict(pm.load(sys.argv[1])['assigner'])\n"
+            "print([a.begin_episodes().tolist() for _ in range(5)])"
+        )
+        run = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)
+        assert run.stdout.strip() == str([assigner.begin_episodes().tolist() for _ in range(5)])
+
+
+class TestUnfinishedEpisodes:
+    @pytest.mark.parametrize("make", [StubParallel, StubAEC])
+    def test_an_unfinished_episode_is_played_again_and_a_finished_one_is_not(self, make):
+        env = pm.wrap(make(), 1000, resample_every=1, seed=0)
+
+        def resumed():
+            other = pm.wrap(make(), 1000, resample_every=1, seed=0)
+            other.assigner.load_state_dict(env.assigner.state_dict())
+            other.reset()
+            return other.policy_ids
+
+        for _ in range(3):
+            env.reset()
+            assert resumed() == env.policy_ids
+            play_out(env)
+            following = resumed()
+            assert following != env.policy_ids
+        env.reset()
+        assert env.policy_ids == following
+
+    def test_an_aec_episode_is_over_before_its_dead_steps_are_played_out(self):
+        env = pm.wrap(StubAEC(turns={"a": 1, "b": 1}), 1000, resample_every=1, seed=0)
+        env.reset()
+        env.step(0)
+        env.step(None)
+        assert env.assigner.state_dict()["episode"] == -1
+        env.step(0)  # the last agent has ended; it is still listed
+        assert env.agents == ["b"]
+        assert env.assigner.state_dict()["episode"] == 0
+
+    def test_an_unfinished_episode_keeps_the_weights_of_its_draw(self):
+        weights = [1.0, 0.0]
+        rule = pm.Weighted(lambda: weights)
+        env = pm.wrap(StubParallel(), rule, resample_every=1, seed=0)
+        env.reset()
+        state = env.assigner.state_dict()
+        weights[:] = [0.0, 1.0]
+        resumed = pm.wrap(StubParallel(), rule, resample_every=1, seed=0)
+        resumed.assigner.load_state_dict(state)
+        resumed.reset()
+        assert resumed.policy_ids == {"a": 0, "b": 0}
+        resumed.reset()
+        assert resumed.policy_ids == {"a": 1, "b": 1}
+
+    def test_a_simulator_says_itself_which_episodes_are_unfinished(self):
+        assigner = assigner_of(num_envs=3, seed=0)
+        assigner.begin_episodes()
+        assert assigner.state_dict()["episode"].tolist() == [0, 0, 0]
+        assert assigner.state_dict(unfinished=[True, False, True])["episode"].tolist() == [-1, 0, -1]
+
+
+def play_out(env):
+    if isinstance(env, pm.PolicyMapParallel):
+        while env.agents:
+            env.step(dict.fromkeys(env.agents, 0))
+    else:
+        for _ in env.agent_iter():
+            dead = env.last()[2]
+            env.step(None if dead else 0)
+
+
+class TestStatesThatDoNotFit:
+    def state(self):
+        assigner = assigner_of(seed=0, agents=["a", "b"], env_index=1)
+        assigner.begin_episodes()
+        return assigner.state_dict()
+
+    @pytest.mark.parametrize(
+        ("settings", "message"),
+        [
+            ({"mapping": 999}, "mapping='Uniform.policies=1000.*this assigner 'Uniform.policies=999"),
+            ({"resample_every": 4}, "resample_every=3, this assigner 4"),
+            ({"warmup_episodes": 1}, "warmup_episodes=0, this assigner 1"),
+            ({"agents": ["b", "a"]}, r"agents=\['a', 'b'\], this assigner \['b', 'a'\]"),
+            ({"agents": None}, "agents=.*this assigner None"),
+            ({"env_index": 0}, "env_index=1, this assigner 0"),
+            ({"num_envs": 2}, "num_envs=1, this assigner 2"),
+            ({"seed": 1}, "seed=0, this assigner 1"),
+        ],
+    )
+    def test_a_state_of_another_run_is_refused_by_name(self, settings, message):
+        other = assigner_of(**{"mapping": 1000, "agents": ["a", "b"], "env_index": 1, **settings})
+        before = str(other.state_dict())
+        with pytest.raises(ValueError, match=message):
+            other.load_state_dict(self.state())
+        assert str(other.state_dict()) == before
+
+    @pytest.mark.parametrize("key", ["version", "mapping", "seed", "episode", "redraw", "draw", "agents", "num_envs"])
+    def test_a_state_that_lacks_something_is_refused(self, key):
+        state = self.state()
+        del state[key]
+        with pytest.raises(ValueError, match=f"no '{key}'"):
+            assigner_of(agents=["a", "b"], env_index=1).load_state_dict(state)
+
+    @pytest.mark.parametrize(
+        ("path", "value"),
+        [
+            (["version"], 2),
+            (["version"], "1"),
+            (["seed"], -4),
+            (["seed"], "0"),
+            (["episode"], 1.5),
+            (["episode"], [0, 1]),
+            (["episode"], -2),
+            (["episode"], 2**70),
+            (["episode"], None),
+            (["redraw"], 3),
+            (["draw"], None),
+            (["draw", "episode"], "0"),
+            (["draw", "policies"], [1]),
+            (["draw", "policies"], [1, -7]),
+            (["draw", "policies"], [0.5, 1]),
+            (["draw", "policies"], [2**40, 1]),
+            (["draw", "agents"], ["a"]),
+            (["draw", "agents"], ["x", "y"]),
+            (["draw", "agents"], None),
+            (["draw", "weights"], None),
+        ],
+    )
+    def test_a_state_that_was_tampered_with_is_refused_and_changes_nothing(self, path, value):
+        state = self.state()
+        inner = state
+        for key in path[:-1]:
+            inner = inner[key]
+        inner[path[-1]] = value
+        assigner = assigner_of(agents=["a", "b"], env_index=1)
+        before = assigner.state_dict()
+        with pytest.raises((TypeError, ValueError), match="state"):
+            assigner.load_state_dict(state)
+        assert assigner.state_dict() == before
+
+    @pytest.mark.parametrize("weights", [[], [[0.5, -1]], [["x"]], [[0, 0]]])
+    def test_weights_that_do_not_fit_the_mapping_are_refused(self, weights):
+        rule = pm.Weighted(lambda: [1, 1])
+        assigner = assigner_of(rule, seed=0)
+        assigner.begin_episodes()
+        state = assigner.state_dict()
+        state["draw"]["weights"] = weights
+        with pytest.raises(ValueError, match="refuses its weights"):
+            assigner_of(rule).load_state_dict(state)
+
+    @pytest.mark.parametrize("state", [None, [], "state", 3])
+    def test_what_is_no_dict_is_no_state(self, state):
+        with pytest.raises(TypeError, match="state must be a dict"):
+            assigner_of().load_state_dict(state)
+
+
+PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**200), 2**200) | st.floats(allow_nan=False) | st.text(),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.lists(inner, max_size=4).map(tuple)
+        | st.dictionaries(st.text().filter(lambda key: not key.startswith("~")), inner, max_size=4)
+    ),
+    max_leaves=12,
+)
+
+
+class TestFile:
+    @given(st.dictionaries(st.text(min_size=1).filter(lambda k: not k.startswith("~")), PLAIN, max_size=4))
+    def test_plain_types_come_back_as_they_went(self, tmp_path_factory, state):
+        path = tmp_path_factory.getbasetemp() / "plain.npz"
+        pm.save(path, mine=state)
+        assert pm.load(path) == {"mine": state}
+
+    def test_arrays_come_back_with_their_types(self, tmp_path):
+        arrays = {
+            name: np.arange(6).reshape(2, 3).astype(name) for name in ("bool", "int8", "uint64", "float32", "float64")
+        }
+        pm.save(tmp_path / "a.npz", mine={"nested": [arrays, np.int64(3), np.float64(0.5), np.zeros((0, 3))]})
+        loaded, three, half, empty = pm.load(tmp_path / "a.npz")["mine"]["nested"]
+        for name, array in arrays.items():
+            assert loaded[name].dtype == array.dtype
+            np.testing.assert_array_equal(loaded[name], array)
+        assert (three, half, empty.shape) == (3, 0.5, (0, 3))
+
+    def test_several_parts_share_a_file(self, tmp_path):
+        pm.save(tmp_path / "a.npz", assigner=assigner_of(), other={"x": 1})
+        assert set(pm.load(tmp_path / "a.npz")) == {"assigner", "other"}
+
+    @pytest.mark.parametrize(
+        ("parts", "error", "message"),
+        [
+            ({}, ValueError, "at least one part"),
+            ({"mine": 3}, TypeError, "mine must be a state"),
+            ({"mine": {"f": print}}, TypeError, r"states\['mine'\]\['f'\] cannot be saved"),
+            ({"mine": {3: 1}}, TypeError, "key that cannot be saved: 3"),
+            ({"mine": {"~array": 1}}, TypeError, "key that cannot be saved: '~array'"),
+            ({"mine": {"a": np.array([print])}}, TypeError, "cannot be saved"),
+            ({"mine": {"a": [1, {2}]}}, TypeError, r"\['a'\]\[1\] cannot be saved"),
+        ],
+    )
+    def test_what_cannot_be_saved_is_named_and_the_old_file_stays(self, tmp_path, parts, error, message):
+        path = tmp_path / "a.npz"
+        pm.save(path, mine={"old": True})
+        with pytest.raises(error, match=message):
+            pm.save(path, **parts)
+        assert pm.load(path) == {"mine": {"old": True}}
+        assert os.listdir(tmp_path) == ["a.npz"]
+
+    @pytest.mark.parametrize("keep", [0, 1, 20, 0.5, -1])
+    def test_a_file_cut_short_is_refused(self, tmp_path, keep):
+        path = tmp_path / "a.npz"
+        pm.save(path, assigner=assigner_of(num_envs=50, seed=0))
+        content = path.read_bytes()
+        path.write_bytes(content[: int(keep * len(content)) if isinstance(keep, float) else keep])
+        with pytest.raises(ValueError, match="no whole file"):
+            pm.load(path)
+
+    def test_a_flipped_bit_is_noticed(self, tmp_path):
+        path = tmp_path / "a.npz"
+        pm.save(path, mine={"x": np.arange(1000)})
+        content = bytearray(path.read_bytes())
+        content[len(content) // 2] ^= 1
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match="no whole file"):
+            pm.load(path)
+
+    def test_a_file_of_a_newer_format_is_refused(self, tmp_path):
+        path = tmp_path / "a.npz"
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("state.json", json.dumps({"format": 2, "states": {}}))
+        with pytest.raises(ValueError, match="format 2, this version of pz_policymap reads format 1"):
+            pm.load(path)
+
+    def test_loading_a_hostile_file_executes_nothing(self, tmp_path):
+        class Bomb:
+            def __reduce__(self):
+                return (Path.touch, (tmp_path / "exploded",))
+
+        path = tmp_path / "a.npz"
+        path.write_bytes(pickle.dumps(Bomb()))
+        with pytest.raises(ValueError, match="no whole file"):
+            pm.load(path)
+        np.save(tmp_path / "0.npy", np.array([Bomb()], object), allow_pickle=True)
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("state.json", json.dumps({"format": 1, "states": {"x": {"~array": 0}}}))
+            archive.write(tmp_path / "0.npy", "0.npy")
+        with pytest.raises(ValueError, match="no whole file"):
+            pm.load(path)
+        assert not (tmp_path / "exploded").exists()
+
+    def test_a_file_that_is_not_there_is_the_systems_error(self, tmp_path):
+        with pytest.raises(FileNotFoundError):
+            pm.load(tmp_path / "nothing.npz")
+
+    def test_a_full_disk_leaves_the_old_file_whole(self, tmp_path, monkeypatch):
+        path = tmp_path / "a.npz"
+        pm.save(path, mine={"old": True})
+
+        def full(handle):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        monkeypatch.setattr(os, "fsync", full)
+        with pytest.raises(OSError, match="No space left"):
+            pm.save(path, mine={"old": False})
+        assert pm.load(path) == {"mine": {"old": True}}
+        assert os.listdir(tmp_path) == ["a.npz"]
+
+    def test_a_link_goes_on_pointing_and_permissions_follow_the_mask(self, tmp_path):
+        (tmp_path / "link.npz").symlink_to(tmp_path / "real.npz")
+        pm.save(tmp_path / "link.npz", mine={"x": 1})
+        assert (tmp_path / "link.npz").is_symlink()
+        assert pm.load(tmp_path / "real.npz") == {"mine": {"x": 1}}
+        ordinary = tmp_path / "ordinary"
+        ordinary.touch()
+        assert (tmp_path / "real.npz").stat().st_mode == ordinary.stat().st_mode
+
+    def test_processes_that_save_to_one_path_leave_a_whole_file(self, tmp_path):
+        path = tmp_path / "a.npz"
+        code = (
+            "import sys, pz_policymap as pm\n"
+            "for i in range(30): pm.save(sys.argv[1], mine={'who': sys.argv[2], 'text': sys.argv[2] * 10000})"
+        )
+        writers = [subprocess.Popen([sys.executable, "-c", code, str(path), who]) for who in "ab"]
+        while any(writer.poll() is None for writer in writers):
+            if path.exists():
+                mine = pm.load(path)["mine"]
+                assert mine["text"] == mine["who"] * 10000
+        assert [writer.returncode for writer in writers] == [0, 0]
+        assert os.listdir(tmp_path) == ["a.npz"]
