@@ -44,7 +44,8 @@ class Published:
         return self.mapping.env_policies.get(env_index) is not before
 
     def begin_episode(self) -> bool:
-        return any([self.ask(agent) for agent in range(self.num_agents)])
+        drawn = [self.ask(agent) for agent in range(self.num_agents)]  # all are asked, whatever the first says
+        return any(drawn)
 
 
 def ours(num_agents: int, mix: bool) -> PolicyAssigner:

@@ -1,0 +1,140 @@
+"""The shape of the package: imports run one way, importing it costs nothing, and its public names are all there."""
+
+import ast
+import importlib
+import pkgutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import pz_policymap as pm
+
+ROOT = Path(pm.__file__).parent
+MODULES = sorted(
+    ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    for path in ROOT.rglob("*.py")
+    if path.name not in ("__init__.py", "__main__.py")
+)
+
+# Lowest first: a module imports from lower layers and from its own.
+LAYERS = [
+    ("arguments",),
+    ("weights", "results", "ratings", "routing", "nested", "recurrent", "state", "philox", "cadence"),
+    ("draw", "permutation"),
+    ("mappings",),
+    ("drawn", "assigner"),
+    ("wrappers",),
+    ("adapters", "plots"),
+    ("cli",),
+]
+CORE = {"gymnasium", "numpy", "pettingzoo", "typing_extensions"}
+EXTRAS = {"cli": {"mpe2", "rich"}, "weights": {"scipy"}, "ratings": {"scipy"}, "plots": {"matplotlib"}}
+KNOW_NO_ENVIRONMENT = (
+    "arguments",
+    "philox",
+    "cadence",
+    "draw",
+    "mappings",
+    "drawn",
+    "assigner",
+    "weights",
+    "results",
+    "routing",
+    "state",
+)
+
+
+def layer(module):
+    """Returns the number of the layer that a module lives in."""
+    top = module.split(".")[0]
+    return next(number for number, names in enumerate(LAYERS) if top in names)
+
+
+def imports(module):
+    """Yields what a module imports anywhere, in functions too, but for type checkers alone."""
+    tree = ast.parse((ROOT / module.replace(".", "/")).with_suffix(".py").read_text(encoding="utf-8"))
+    typing_only = {
+        id(child)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING"
+        for child in ast.walk(node)
+    }
+    for node in ast.walk(tree):
+        if id(node) in typing_only:
+            continue
+        if isinstance(node, ast.Import):
+            yield from (name.name for name in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module or ""
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_imports_run_one_way(module):
+    for name in imports(module):
+        package, _, inner = name.partition(".")
+        if package == "pz_policymap" and inner:
+            assert layer(inner) <= layer(module), f"{module} imports {inner}, which lies above it"
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_only_the_core_dependencies_are_needed_outside_extras(module):
+    foreign = {name.split(".")[0] for name in imports(module)} - set(sys.stdlib_module_names) - {"pz_policymap"}
+    allowed = CORE | EXTRAS.get(module.split(".")[0], set())
+    if not module.startswith("adapters"):
+        assert foreign <= allowed
+
+
+@pytest.mark.parametrize("module", [m for m in MODULES if m.split(".")[0] in KNOW_NO_ENVIRONMENT])
+def test_the_core_knows_no_environment(module):
+    assert not {name.split(".")[0] for name in imports(module)} & {"gymnasium", "pettingzoo"}
+
+
+def loaded_by(statement):
+    code = f"import sys; before = set(sys.modules); {statement}; print(*set(sys.modules) - before)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(run.stdout.split())
+
+
+def test_importing_the_package_imports_nothing_else():
+    heavy = {"numpy", "gymnasium", "pettingzoo"}
+    assert not loaded_by("import pz_policymap") & heavy
+
+
+def test_mappings_and_the_assigner_do_without_gymnasium_and_pettingzoo():
+    modules = loaded_by("from pz_policymap import PolicyAssigner, Uniform, Weighted, FromFunction, save, load")
+    assert not modules & {"gymnasium", "pettingzoo"}
+
+
+def test_every_public_name_is_there_documented_and_listed():
+    assert sorted(pm.__all__) == sorted(set(pm.__all__))
+    for name in pm.__all__:
+        value = getattr(pm, name)
+        assert name in dir(pm)
+        assert value.__doc__, name
+        assert value.__module__.startswith("pz_policymap."), name
+
+
+def test_the_names_for_type_checkers_are_the_names_at_run_time():
+    tree = ast.parse((ROOT / "__init__.py").read_text(encoding="utf-8"))
+    block = next(node for node in tree.body if isinstance(node, ast.If))
+    typed = {(f"{node.module}", alias.asname) for node in block.body for alias in node.names}
+    assert typed == {(f"pz_policymap.{home}", name) for name, home in pm._HOME.items()}
+
+
+def test_a_name_that_is_not_there_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'Uniforn'"):
+        pm.Uniforn  # noqa: B018
+
+
+def test_every_module_has_a_docstring_and_can_be_imported_on_its_own():
+    for info in pkgutil.walk_packages(pm.__path__, "pz_policymap."):
+        if not info.name.startswith(("pz_policymap.adapters.", "pz_policymap.__main__")):
+            assert importlib.import_module(info.name).__doc__, info.name
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_nothing_is_asserted_on_a_users_data(module):
+    tree = ast.parse((ROOT / module.replace(".", "/")).with_suffix(".py").read_text(encoding="utf-8"))
+    assert not [node.lineno for node in ast.walk(tree) if isinstance(node, ast.Assert)]

@@ -1,0 +1,502 @@
+"""The wrappers of PettingZoo's two APIs: tags, forced matchups, faults, copies, and the ways in."""
+
+import copy
+import pickle
+import threading
+from types import MappingProxyType
+
+import cloudpickle
+import numpy as np
+import pytest
+from mpe2 import simple_spread_v3, simple_tag_v3
+from pettingzoo.utils import BaseParallelWrapper, BaseWrapper, aec_to_parallel, parallel_to_aec
+
+import pz_policymap as pm
+from tests.stub_envs import StubAEC, StubParallel
+
+PLAYED = (("a", "b"), ("a", "b"), ("a",), ())
+
+
+def parallel(mapping=1000, live=PLAYED, infos=None, possible_agents=("a", "b"), fail_at=(), **settings):
+    return pm.wrap(StubParallel(live, infos, possible_agents, fail_at), mapping, **settings)
+
+
+def step(env):
+    return env.step(dict.fromkeys(env.agents, 0))[4]
+
+
+class TestParallelInfos:
+    def test_every_info_carries_the_tag_at_reset_and_at_every_step_the_terminal_one_included(self):
+        env = parallel(seed=0)
+        _, infos = env.reset()
+        expected = {agent: {"policy_id": policy} for agent, policy in env.policy_ids.items()}
+        assert infos == expected
+        assert step(env) == expected
+        assert step(env) == expected  # b has ended
+        assert step(env) == {"a": expected["a"]}  # so has a
+        assert step(env) == {}
+
+    def test_the_tag_is_a_plain_int(self):
+        env = parallel(seed=0)
+        tag = env.reset()[1]["a"]["policy_id"]
+        assert type(tag) is int
+        assert type(env.policy_ids["a"]) is int
+
+    def test_the_key_of_the_tag_can_be_chosen(self):
+        env = parallel(seed=0, info_key="who")
+        assert set(env.reset()[1]["a"]) == {"who"}
+
+    def test_the_environments_dicts_are_never_written_to_even_if_it_hands_one_to_all(self):
+        shared = {"x": 1}
+        env = parallel(infos=lambda time, agents: dict.fromkeys(agents, shared), seed=0)
+        infos = env.reset()[1]
+        for _ in range(2):
+            assert shared == {"x": 1}
+            assert infos["a"] is not infos["b"]
+            assert {a: info["policy_id"] for a, info in infos.items()} == env.policy_ids
+            assert {info["x"] for info in infos.values()} == {1}
+            infos = step(env)
+
+    def test_no_info_is_handed_out_twice(self):
+        env = parallel(seed=0)
+        seen = [env.reset()[1], step(env), step(env)]
+        infos = [info for each in seen for info in each.values()]
+        assert len({id(info) for info in infos}) == len(infos)
+        infos[0]["mine"] = True
+        assert "mine" not in env.reset()[1]["a"]
+
+    def test_keys_that_are_no_agents_pass_untouched(self):
+        common = {"score": 3}
+        env = parallel(infos=lambda time, agents: {**{a: {} for a in agents}, "common": common, "time": time}, seed=0)
+        for infos, time in ((env.reset()[1], 0), (step(env), 1)):
+            assert infos["common"] is common
+            assert infos["time"] == time
+            assert set(infos["a"]) == set(infos["b"]) == {"policy_id"}
+
+    @pytest.mark.parametrize(
+        "infos",
+        [
+            lambda time, agents: {},
+            lambda time, agents: {"a": {}},
+            lambda time, agents: dict.fromkeys(agents),
+            lambda time, agents: {"common": {}, "a": {}},
+            lambda time, agents: MappingProxyType({a: MappingProxyType({}) for a in agents}),
+        ],
+        ids=["none at all", "one missing", "None", "one in the place of another", "read-only"],
+    )
+    def test_an_agent_without_an_info_gets_one(self, infos):
+        env = parallel(infos=infos, seed=0)
+        for tagged in (env.reset()[1], step(env)):
+            assert {a: tagged[a]["policy_id"] for a in "ab"} == env.policy_ids
+
+    def test_an_info_of_an_agent_that_has_no_observation_any_more_is_tagged(self):
+        env = parallel(infos=lambda time, agents: {"a": {}, "b": {}}, seed=0)
+        env.reset()
+        step(env), step(env)
+        infos = step(env)  # b has been gone for a step
+        assert infos["b"] == {"policy_id": env.policy_ids["b"]}
+
+    def test_a_key_that_the_environment_uses_is_an_error_at_reset_and_begins_no_episode(self):
+        env = parallel(infos=lambda time, agents: {a: {"policy_id": 7} for a in agents}, seed=0)
+        with pytest.raises(ValueError, match=r"info_key 'policy_id' is already used .* 'a' is \{'policy_id': 7\}"):
+            env.reset()
+        assert env.assigner.episode[0] == -1
+        assert parallel(infos=env.unwrapped.make_infos, info_key="who", seed=0).reset()[1]["a"]["policy_id"] == 7
+
+    def test_a_key_that_the_environment_begins_to_use_is_an_error_at_that_step(self):
+        env = parallel(infos=lambda time, agents: {a: {"policy_id": 7} if time else {} for a in agents}, seed=0)
+        env.reset()
+        with pytest.raises(ValueError, match="info_key 'policy_id' is already used"):
+            step(env)
+
+    def test_wrapping_twice_needs_two_keys(self):
+        inner = parallel(seed=0)
+        with pytest.raises(ValueError, match="already used"):
+            pm.wrap(inner, 4).reset()
+        both = pm.wrap(parallel(seed=0), 4, info_key="coach").reset()[1]["a"]
+        assert set(both) == {"policy_id", "coach"}
+
+
+class TestLateAgents:
+    def late(self, mapping=1000, **settings):
+        live = (("a",), ("a", "b"), ("b", "c"), ())
+        return parallel(mapping, live=live, possible_agents=None, seed=0, **settings)
+
+    def test_an_agent_that_comes_late_is_tagged_when_it_comes_and_changes_nobody(self):
+        env = self.late()
+        seen = {}
+        for infos in (env.reset()[1], step(env), step(env)):
+            for agent, info in infos.items():
+                assert seen.setdefault(agent, info["policy_id"]) == info["policy_id"]
+        assert list(seen) == ["a", "b", "c"]
+        early = pm.PolicyAssigner(1000, ["a", "b", "c"], seed=0)
+        assert list(seen.values()) == early.begin_episodes()[0].tolist()
+
+    def test_an_agent_that_comes_late_joins_the_shared_policy(self):
+        env = self.late(pm.Uniform(1000, mix=False))
+        infos = [env.reset()[1], step(env), step(env)]
+        assert len({info["policy_id"] for each in infos for info in each.values()}) == 1
+
+    def test_a_late_agent_keeps_its_policy_in_the_next_episode_of_the_block(self):
+        env = self.late(resample_every=2)
+        env.reset()
+        step(env)
+        first = env.policy_ids
+        env.reset()
+        step(env)
+        assert env.policy_ids == first
+
+    def test_a_late_agent_without_an_info_is_tagged(self):
+        env = parallel(live=(("a",), ("a", "b"), ()), infos=lambda t, agents: {}, possible_agents=None, seed=0)
+        env.reset()
+        assert set(step(env)) == {"a", "b"}
+
+    def test_a_function_that_does_not_know_a_late_agent_is_named(self):
+        env = self.late(lambda agents, draw: {agent: 0 for agent in agents if agent == "a"})
+        env.reset()
+        with pytest.raises(ValueError, match=r"FromFunction.*left out \['b'\]"):
+            step(env)
+
+
+class TestAEC:
+    def test_last_infos_and_policy_ids_agree_at_every_turn(self):
+        env = pm.wrap(StubAEC({"a": 2, "b": 1, "c": 3}), 1000, seed=0)
+        env.reset()
+        turns = []
+        for agent in env.agent_iter():
+            *_, terminated, _, info = env.last()
+            assert info == {"policy_id": env.policy_ids[agent]}
+            assert env.infos == {a: {"policy_id": env.policy_ids[a]} for a in env.agents}
+            turns.append(agent)
+            env.step(None if terminated else 0)
+        assert sorted(turns) == ["a"] * 3 + ["b"] * 2 + ["c"] * 4  # one turn more each, to leave
+
+    def test_infos_are_fresh_and_the_environments_stay_as_they_were(self):
+        env = pm.wrap(StubAEC(infos=lambda agents: dict.fromkeys(agents, {"x": 1})), 1000, seed=0)
+        env.reset()
+        assert env.infos["a"] is not env.infos["a"]
+        env.infos["a"]["mine"] = True
+        env.last()[4]["mine"] = True
+        assert env.env.infos == {"a": {"x": 1}, "b": {"x": 1}}
+
+    def test_an_agent_without_an_info_gets_one_and_other_keys_pass(self):
+        common = {"y": 2}
+        env = pm.wrap(StubAEC(infos=lambda agents: {"b": {}, "common": common}), 1000, seed=0)
+        env.reset()
+        assert env.infos["common"] is common
+        assert set(env.infos) == {"a", "b", "common"}
+        assert env.last()[4] == {"policy_id": env.policy_ids["a"]}
+
+    def test_a_key_that_the_environment_uses_is_an_error_at_reset(self):
+        env = pm.wrap(StubAEC(infos=lambda agents: {a: {"policy_id": 1} for a in agents}), 4, seed=0)
+        with pytest.raises(ValueError, match="already used"):
+            env.reset()
+        assert env.assigner.episode[0] == -1
+
+    @pytest.mark.parametrize("make", [StubAEC, simple_spread_v3.env])
+    def test_before_the_first_reset_it_raises_as_pettingzoo_does(self, make):
+        env = pm.wrap(make(), 4)
+        for name in ("infos", "policy_ids"):
+            with pytest.raises(AttributeError, match=f"{name} cannot be accessed before reset"):
+                getattr(env, name)
+            assert not hasattr(env, name)
+        with pytest.raises(AttributeError):
+            env.last()
+        with pytest.raises(AttributeError, match="policy_ids cannot be accessed before reset"):
+            pm.wrap(StubParallel(), 4).policy_ids  # noqa: B018
+
+    def test_last_without_an_observation_and_other_attributes_work_as_ever(self):
+        env = pm.wrap(simple_tag_v3.env(), 4)
+        env.reset(seed=0)
+        assert env.last(observe=False)[0] is None
+        assert env.max_num_agents == env.num_agents == 4
+        with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+            env.nonsense  # noqa: B018
+
+
+class TestEpisodes:
+    def test_a_draw_is_held_for_resample_every_resets_however_they_come_about(self):
+        env = parallel(resample_every=3, seed=0)
+        matchups = []
+        for episode in range(9):
+            env.reset()
+            matchups.append(tuple(env.policy_ids.values()))
+            for _ in range(episode % 3):  # finished, cut, or cut at once
+                step(env)
+        assert matchups == [m for m in (matchups[0], matchups[3], matchups[6]) for _ in range(3)]
+        assert len(set(matchups)) == 3
+
+    def test_reset_with_a_seed_replays_the_assignments_and_without_goes_on(self):
+        env = parallel(resample_every=1)
+
+        def three(seed):
+            return [env.reset(seed=s) and env.policy_ids for s in (seed, None, None)]
+
+        first, other, again = three(1), three(2), three(1)
+        assert first == again != other
+        assert len({str(ids) for ids in first}) == 3
+
+    def test_a_pinned_seed_goes_on_though_every_episode_is_seeded(self):
+        pinned = parallel(resample_every=2, seed=5)
+        matchups = [pinned.reset(seed=i) and str(pinned.policy_ids) for i in range(6)]
+        assert matchups[0] == matchups[1] != matchups[2] == matchups[3] != matchups[4]
+        redrawn = parallel(resample_every=2)
+        assert len({redrawn.reset(seed=i) and str(redrawn.policy_ids) for i in range(6)}) == 6
+
+    def test_a_reset_that_raises_begins_no_episode(self):
+        env = parallel(fail_at=(1, 2), resample_every=1, seed=0)
+        env.reset()
+        before = env.assigner.state_dict(), env.policy_ids
+        for _ in range(2):
+            with pytest.raises(RuntimeError, match="fails"):
+                env.reset(seed=9)
+            assert (env.assigner.state_dict(), env.policy_ids) == before
+        env.reset()
+        assert env.assigner.episode[0] == 1
+
+    def test_a_mapping_that_raises_begins_no_episode_and_the_next_reset_tries_again(self):
+        answers = [{"a": 1, "b": 1}, {}, {"a": 2, "b": 2}]
+        env = parallel(lambda agents, draw: answers.pop(0), resample_every=1, seed=0)
+        env.reset()
+        with pytest.raises(ValueError, match="episode 1: fn must name a policy"):
+            env.reset()
+        assert env.policy_ids == {"a": 1, "b": 1}
+        env.reset()
+        assert env.policy_ids == {"a": 2, "b": 2}
+        assert env.assigner.episode[0] == 1
+
+    def test_a_new_mapping_comes_with_the_next_draw_or_with_the_next_reset(self):
+        env = parallel(pm.Fixed(1), resample_every=5, seed=0)
+        env.reset()
+        env.set_mapping(pm.Fixed(2))
+        assert step(env)["a"]["policy_id"] == 1
+        assert env.reset()[1]["a"]["policy_id"] == 1
+        env.set_mapping(pm.Fixed(3), now=True)
+        assert step(env)["a"]["policy_id"] == 1
+        assert env.reset()[1]["a"]["policy_id"] == 3
+
+    def test_neighbouring_clones_made_before_the_first_reset_differ(self):
+        env = parallel(2**31 - 1)
+        clones = [copy.deepcopy(env) for _ in range(4)]
+        assert len({clone.reset() and str(clone.policy_ids) for clone in clones}) == 4
+
+
+class TestForcedMatchups:
+    def test_a_forced_matchup_holds_for_one_episode_and_the_draw_stands(self):
+        env = parallel(seed=0)
+        env.reset()
+        drawn = env.policy_ids
+        infos = env.reset(options={"policy_ids": {"b": 3}})[1]
+        assert {a: infos[a]["policy_id"] for a in "ab"} == {"a": drawn["a"], "b": 3} == env.policy_ids
+        assert step(env)["b"]["policy_id"] == 3
+        env.reset()
+        assert env.policy_ids == drawn
+
+    def test_it_works_turn_by_turn_and_for_numpy_integers(self):
+        env = pm.wrap(StubAEC(), 4, seed=0)
+        env.reset(options={"policy_ids": {"a": np.int64(2), "b": 1}})
+        assert env.last()[4] == {"policy_id": 2}
+        assert type(env.last()[4]["policy_id"]) is int
+
+    def test_the_environment_sees_only_its_own_options(self):
+        env = parallel(seed=0)
+        options = {"policy_ids": {"a": 1}, "difficulty": 3}
+        env.reset(options=options)
+        assert env.unwrapped.options == {"difficulty": 3}
+        assert options == {"policy_ids": {"a": 1}, "difficulty": 3}
+        env.reset(options={"policy_ids": {"a": 1}})
+        assert env.unwrapped.options is None
+        env.reset(options={})
+        assert env.unwrapped.options == {}
+
+    def test_a_late_agent_is_drawn_though_the_others_are_forced(self):
+        env = parallel(live=(("a",), ("a", "b"), ()), possible_agents=None, seed=0)
+        env.reset(options={"policy_ids": {"a": 7}})
+        infos = step(env)
+        assert infos["a"]["policy_id"] == 7
+        assert infos["b"]["policy_id"] == pm.PolicyAssigner(1000, ["a", "b"], seed=0).begin_episodes()[0, 1]
+
+    @pytest.mark.parametrize(
+        ("forced", "error", "message"),
+        [
+            ({"z": 0}, KeyError, r"names 'z', which is not among \['a', 'b'\]"),
+            ({"a": 4}, ValueError, r"\['a'\] must be from 0 to 3, got 4"),
+            ({"a": -1}, ValueError, "must be from 0 to 3, got -1"),
+            ({"a": 1.0}, TypeError, "must be an integer, got 1.0"),
+            ({"a": None}, TypeError, "must be an integer, got None"),
+            ([1, 2], TypeError, "must be a dict from agent to policy"),
+            (None, TypeError, "must be a dict from agent to policy"),
+        ],
+    )
+    def test_a_bad_one_is_refused_before_the_environment_is_reset(self, forced, error, message):
+        env = parallel(4, seed=0)
+        with pytest.raises(error, match=message):
+            env.reset(options={"policy_ids": forced})
+        assert env.unwrapped.resets == -1
+        assert env.assigner.episode[0] == -1
+
+    def test_an_agent_that_is_not_there_is_named_where_agents_are_generated(self):
+        env = parallel(possible_agents=None, seed=0)
+        with pytest.raises(KeyError, match="names 'z'"):
+            env.reset(options={"policy_ids": {"z": 0}})
+        assert env.assigner.episode[0] == -1
+
+    def test_a_policy_outside_a_list_may_be_forced(self):
+        env = parallel(pm.Uniform([4, 5]), seed=0)
+        env.reset(options={"policy_ids": {"a": 0}})
+        assert env.policy_ids["a"] == 0
+
+
+class TestCopies:
+    @pytest.mark.parametrize(
+        "copied",
+        [
+            copy.deepcopy,
+            lambda env: pickle.loads(pickle.dumps(env)),
+            lambda env: cloudpickle.loads(cloudpickle.dumps(env)),
+        ],
+        ids=["deepcopy", "pickle", "cloudpickle"],
+    )
+    @pytest.mark.parametrize("make", [StubParallel, StubAEC, simple_tag_v3.parallel_env, simple_tag_v3.env])
+    @pytest.mark.parametrize("resets", [0, 1, 4])
+    def test_a_copy_goes_on_as_the_original_would(self, make, copied, resets):
+        env = pm.wrap(make(), 1000, resample_every=3, seed=2)
+        for _ in range(resets):
+            env.reset(seed=0)
+        other = copied(env)
+        assert other.assigner is not env.assigner
+        assert other.assigner.state_dict(unfinished=False) == env.assigner.state_dict(unfinished=False)
+        for _ in range(5):
+            env.reset(seed=0), other.reset(seed=0)
+            assert env.policy_ids == other.policy_ids
+            assert other.assigner.state_dict() == env.assigner.state_dict()  # an unfinished episode is known as such
+
+    def test_a_copy_in_the_middle_of_an_episode_keeps_its_tags(self):
+        env = parallel(seed=0)
+        env.reset(options={"policy_ids": {"a": 3}})
+        other = copy.deepcopy(env)
+        assert step(other) == step(env)
+
+    def test_an_assigner_is_copied_without_its_environment(self):
+        env = parallel(seed=0)
+        env.unwrapped.heavy = lambda: None  # cannot be pickled
+        env.reset()
+        assigner = pickle.loads(pickle.dumps(env.assigner))
+        assert assigner.assignment() == env.policy_ids
+
+    def test_environments_in_two_threads_never_meet(self):
+        def play(env, matchups):
+            for _ in range(200):
+                env.reset()
+                matchups.append(env.policy_ids)
+
+        results = []
+        for threaded in (False, True):
+            envs = [parallel(resample_every=1, seed=0, env_index=i) for i in range(4)]
+            matchups = [[] for _ in envs]
+            threads = [threading.Thread(target=play, args=pair) for pair in zip(envs, matchups, strict=True)]
+            for thread in threads:
+                thread.start()
+                if not threaded:
+                    thread.join()
+            for thread in threads:
+                thread.join()
+            results.append(matchups)
+        assert results[0] == results[1]
+
+
+class TestWaysIn:
+    def test_wrap_picks_the_wrapper_of_the_environments_api(self):
+        assert type(pm.wrap(StubAEC(), 4)) is pm.PolicyMapAEC
+        assert type(pm.wrap(StubParallel(), 4)) is pm.PolicyMapParallel
+
+    def test_a_number_a_mapping_or_a_function_will_do(self):
+        for mapping in (1, pm.Fixed(0), lambda agents, draw: dict.fromkeys(agents, 0)):
+            assert parallel(mapping).reset()[1] == {"a": {"policy_id": 0}, "b": {"policy_id": 0}}
+
+    @pytest.mark.parametrize("env", [None, 3, "classic/chess_v6", StubParallel, object()])
+    def test_what_is_no_environment_is_refused(self, env):
+        with pytest.raises(TypeError, match="env must be"):
+            pm.wrap(env, 4)
+
+    def test_each_wrapper_refuses_the_other_api(self):
+        with pytest.raises(TypeError, match="env must be a pettingzoo.AECEnv"):
+            pm.PolicyMapAEC(StubParallel(), 4)
+        with pytest.raises(TypeError, match="env must be a pettingzoo.ParallelEnv"):
+            pm.PolicyMapParallel(StubAEC(), 4)
+
+    @pytest.mark.parametrize(
+        ("mapping", "settings", "error", "message"),
+        [
+            (0, {}, ValueError, "policies must be"),
+            (-1, {}, ValueError, "policies must be"),
+            (2.5, {}, TypeError, "mapping must be"),
+            (4, {"resample_every": 0}, ValueError, "resample_every must be at least 1, got 0"),
+            (4, {"resample_every": 2.5}, TypeError, "resample_every must be an integer, got 2.5"),
+            (4, {"warmup_episodes": -1}, ValueError, "warmup_episodes"),
+            (4, {"seed": -1}, ValueError, "seed must be at least 0"),
+            (4, {"env_index": -1}, ValueError, "env_index must be at least 0"),
+            (4, {"info_key": 3}, TypeError, "info_key must be a string"),
+            (pm.ByEnvIndex(2), {}, ValueError, "env_index must say which environment this is"),
+            (pm.Fixed({"a": 0}), {}, ValueError, "none for 'b'"),
+            (pm.Uniform(1, replace=False), {}, ValueError, "2 seats, 1 policies"),
+        ],
+    )
+    def test_bad_settings_are_refused_at_once(self, mapping, settings, error, message):
+        with pytest.raises(error, match=message):
+            parallel(mapping, **settings)
+
+    def test_env_fns_make_environments_that_know_which_one_they_are(self):
+        fns = pm.env_fns(StubParallel, 4, 1000, seed=3, resample_every=2, info_key="who")
+        fns = [pickle.loads(pickle.dumps(fn)) for fn in fns]
+        bulk = pm.PolicyAssigner(1000, ["a", "b"], num_envs=4, seed=3, resample_every=2)
+        envs = [fn() for fn in fns]
+        for _ in range(5):
+            ids = bulk.begin_episodes()
+            for row, env in enumerate(envs):
+                infos = env.reset(seed=row)[1]
+                assert [infos[a]["who"] for a in "ab"] == ids[row].tolist()
+
+    def test_env_fns_of_a_worker_begin_where_it_is_told(self):
+        rule = pm.ByEnvIndex(4, num_envs=8)
+        envs = [fn() for fn in pm.env_fns(StubParallel, 4, rule, env_index=4)]
+        assert [env.reset()[1]["a"]["policy_id"] for env in envs] == [0, 1, 2, 3]
+        assert [env.assigner.env_index for env in envs] == [4, 5, 6, 7]
+
+    @pytest.mark.parametrize(
+        ("arguments", "settings", "error", "message"),
+        [
+            ((None, 2, 4), {}, TypeError, "make must be a function"),
+            ((StubParallel, 0, 4), {}, ValueError, "num_envs must be at least 1"),
+            ((StubParallel, 2, "x"), {}, TypeError, "mapping must be"),
+            ((StubParallel, 2, 4), {"env_index": -1}, ValueError, "env_index must be at least 0"),
+            ((StubParallel, 3, pm.ByEnvIndex(2, num_envs=2)), {}, ValueError, "spans num_envs=2 .* up to 2"),
+        ],
+    )
+    def test_env_fns_refuse_what_no_environment_could_use(self, arguments, settings, error, message):
+        with pytest.raises(error, match=message):
+            pm.env_fns(*arguments, **settings)
+
+    @pytest.mark.parametrize(
+        "stack",
+        [
+            lambda env: env,
+            BaseParallelWrapper,
+            parallel_to_aec,
+            lambda env: parallel_to_aec(BaseParallelWrapper(env)),
+            lambda env: BaseParallelWrapper(aec_to_parallel(BaseWrapper(parallel_to_aec(env)))),
+        ],
+        ids=["bare", "wrapped", "converted", "wrapped and converted", "there and back"],
+    )
+    def test_the_assigner_is_found_through_wrappers_and_converters(self, stack):
+        env = pm.wrap(simple_spread_v3.parallel_env(), 4, seed=0)
+        assert pm.find_assigner(stack(env)) is env.assigner
+
+    def test_the_outermost_assigner_is_the_one_that_is_found(self):
+        inner = parallel(seed=0)
+        outer = pm.wrap(inner, 4, info_key="coach")
+        assert pm.find_assigner(BaseParallelWrapper(outer)) is outer.assigner
+
+    def test_an_environment_without_a_policy_wrapper_has_no_assigner(self):
+        with pytest.raises(ValueError, match="no policy wrapper.*BaseParallelWrapper -> StubParallel"):
+            pm.find_assigner(BaseParallelWrapper(StubParallel()))

@@ -1,0 +1,41 @@
+"""The README is true: its snippets run in order, in one namespace, and print what stands below them."""
+
+import contextlib
+import io
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+SNIPPETS = re.findall(r"```python\n(.*?)```(?:\n```text\n(.*?)```)?", README, re.DOTALL)
+
+
+def test_every_snippet_prints_what_the_readme_says(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    namespace: dict = {}
+    for code, expected in SNIPPETS:
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(code, "README.md", "exec"), namespace)
+        assert printed.getvalue() == expected, code
+    assert len(SNIPPETS) >= 5
+
+
+def test_the_first_snippet_and_its_output_stand_within_the_first_twenty_lines():
+    opening = "\n".join(README.splitlines()[:20])
+    assert re.search(r"```python\n.*?```\n```text\n.*?```", opening, re.DOTALL)
+
+
+@pytest.mark.parametrize("name", ["main", "tests"])
+def test_a_command_is_one_line_in_a_bash_block_right_after_its_marker(name):
+    found = re.findall(rf"<!-- command: {name} -->\n```bash\n(.*?)```", README, re.DOTALL)
+    assert len(found) == 1
+    assert len(found[0].strip().splitlines()) == 1
+
+
+def test_every_link_to_a_file_leads_somewhere():
+    prose = re.sub(r"```.*?```", "", README, flags=re.DOTALL)
+    for target in re.findall(r"\]\((?!http|#)([^)]+)\)", prose):
+        assert (ROOT / target.split("#")[0]).exists(), target
