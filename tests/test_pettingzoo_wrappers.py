@@ -172,7 +172,8 @@ class TestAEC:
         assert sorted(turns) == ["a"] * 3 + ["b"] * 2 + ["c"] * 4  # one turn more each, to leave
 
     def test_infos_are_fresh_and_the_environments_stay_as_they_were(self):
-        env = pm.wrap(StubAEC(infos=lambda agents: dict.fromkeys(agents, {"x": 1})), 1000, seed=0)
+        one = {"x": 1}
+        env = pm.wrap(StubAEC(infos=lambda agents: dict.fromkeys(agents, one)), 1000, seed=0)
         env.reset()
         assert env.infos["a"] is not env.infos["a"]
         env.infos["a"]["mine"] = True
