@@ -7,6 +7,7 @@ from typing import Any
 from pz_policymap.assigner import PolicyAssigner
 
 _INNER = ("env", "aec_env", "par_env", "venv")  # where wrappers and converters keep what they wrap
+_SEVERAL = ("envs", "vec_envs")  # where vectorisers keep several
 
 
 def find_assigner(env: Any) -> PolicyAssigner:
@@ -18,7 +19,7 @@ def find_assigner(env: Any) -> PolicyAssigner:
         env: An environment, wrapped and converted in any way.
 
     Raises:
-        ValueError: If no policy wrapper is found.
+        ValueError: If no policy wrapper is found, or if a vectoriser holds several environments: each has its own.
 
     Example:
         >>> import pz_policymap as pm
@@ -37,5 +38,13 @@ def find_assigner(env: Any) -> PolicyAssigner:
             return assigner
         seen.append(layer)
         layer = next((own[name] for name in _INNER if own.get(name) is not None), None)
+        several = next((name for name in _SEVERAL if isinstance(own.get(name), list)), None)
+        if layer is None and several is not None:
+            if len(own[several]) > 1:
+                raise ValueError(
+                    f"env holds {len(own[several])} environments in {type(seen[-1]).__name__}.{several}, "
+                    f"each with an assigner of its own: ask for one of them"
+                )
+            layer = own[several][0]
     path = " -> ".join(type(other).__name__ for other in seen)
     raise ValueError(f"env has no policy wrapper around or inside it, looked through {path}")

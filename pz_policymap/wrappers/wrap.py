@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Generic, TypedDict, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, overload
 
+import gymnasium
+from gymnasium.core import ActType
+from gymnasium.core import ObsType as EnvObsType
+from gymnasium.vector import VectorEnv
 from pettingzoo.utils.env import ActionType, AECEnv, AgentID, ObsType, ParallelEnv
 from typing_extensions import Unpack
 
@@ -14,6 +18,11 @@ from pz_policymap.mappings.base import PolicyMapping
 from pz_policymap.mappings.convert import MappingLike, as_mapping
 from pz_policymap.wrappers.aec import PolicyMapAEC
 from pz_policymap.wrappers.parallel import PolicyMapParallel
+from pz_policymap.wrappers.single_agent import PolicyMapEnv
+from pz_policymap.wrappers.vector import PolicyMapVector
+
+if TYPE_CHECKING:
+    from gymnasium.vector import AutoresetMode  # which Gymnasium 1.0 does not have
 
 
 class Settings(TypedDict, total=False):
@@ -24,6 +33,23 @@ class Settings(TypedDict, total=False):
     seed: int | Sequence[int] | None
     env_index: int | None
     info_key: str
+
+
+class VectorSettings(Settings, total=False):
+    """What a vector environment takes, too."""
+
+    agents: int | Sequence[Hashable]
+    autoreset_mode: AutoresetMode | str | None
+
+
+@overload
+def wrap(env: VectorEnv, mapping: MappingLike, **settings: Unpack[VectorSettings]) -> PolicyMapVector: ...
+
+
+@overload
+def wrap(
+    env: gymnasium.Env[EnvObsType, ActType], mapping: MappingLike, **settings: Unpack[Settings]
+) -> PolicyMapEnv[EnvObsType, ActType]: ...
 
 
 @overload
@@ -46,11 +72,13 @@ def wrap(
     seed: int | Sequence[int] | None = None,
     env_index: int | None = None,
     info_key: str = "policy_id",
+    agents: int | Sequence[Hashable] = 1,
+    autoreset_mode: AutoresetMode | str | None = None,
 ) -> Any:
     """Wraps an environment so that every agent's info names the policy that plays it.
 
     Args:
-        env: A PettingZoo AEC or Parallel environment.
+        env: A PettingZoo AEC or Parallel environment, a Gymnasium environment or a Gymnasium vector environment.
         mapping: Who plays whom: a `PolicyMapping`, a function `fn(agents, draw) -> {agent: policy}` (see
             `FromFunction`), or the size of a population (see `Uniform`).
         resample_every: Episodes a draw is held for, from 1.
@@ -59,12 +87,15 @@ def wrap(
             starts the assignments again at episode 0, and without any seed they come from the operating system.
         env_index: Which environment of many this is, from 0; needed by mappings that span environments.
         info_key: The key of the tag. One that the environment uses itself is an error.
+        agents: Of a vector environment: how many rows one environment has, or the names of its agents in seat order.
+        autoreset_mode: Of a vector environment, where it does not declare it.
 
     Returns:
-        A `PolicyMapAEC` or a `PolicyMapParallel`.
+        A `PolicyMapAEC`, a `PolicyMapParallel`, a `PolicyMapEnv` or a `PolicyMapVector`.
 
     Raises:
-        TypeError: If `env` is neither, or an argument has the wrong type.
+        TypeError: If `env` is none of these, if an argument has the wrong type, or if `agents` or `autoreset_mode`
+            comes with an environment that is no vector.
         ValueError: If an argument is out of range, or if the mapping cannot serve this environment.
 
     Example:
@@ -76,11 +107,27 @@ def wrap(
         {'agent_0': 2, 'agent_1': 0, 'agent_2': 0}
     """
     settings = (mapping, resample_every, warmup_episodes, seed, env_index, info_key)
-    if isinstance(env, AECEnv):
-        return PolicyMapAEC(env, *settings)
-    if isinstance(env, ParallelEnv):
-        return PolicyMapParallel(env, *settings)
-    raise TypeError(f"env must be a PettingZoo AECEnv or ParallelEnv, got {env!r} ({type(env).__name__})")
+    if isinstance(env, VectorEnv):
+        return PolicyMapVector(env, *settings, agents, autoreset_mode)
+    for kind, wrapper in _WRAPPERS:
+        if isinstance(env, kind):
+            if agents != 1 or autoreset_mode is not None:
+                raise TypeError(
+                    f"agents and autoreset_mode are for vector environments, got agents={agents!r} and "
+                    f"autoreset_mode={autoreset_mode!r} for {env!r}"
+                )
+            return wrapper(env, *settings)
+    raise TypeError(
+        f"env must be a PettingZoo AECEnv or ParallelEnv, or a Gymnasium Env or VectorEnv, "
+        f"got {env!r} ({type(env).__name__})"
+    )
+
+
+_WRAPPERS: tuple[tuple[type[Any], type[Any]], ...] = (
+    (AECEnv, PolicyMapAEC),
+    (ParallelEnv, PolicyMapParallel),
+    (gymnasium.Env, PolicyMapEnv),
+)
 
 
 Env = TypeVar("Env")
