@@ -7,15 +7,15 @@ nox.options.error_on_missing_interpreters = True
 nox.options.sessions = ["oldest", "sample_factory", "examples"]
 
 TORCH = "torch==2.13.0"
+TEST_TOOLS = ("hypothesis", "pytest", "pytest-xdist", "rich", "scipy")
 
 
 @nox.session
 def oldest(session: nox.Session) -> None:
     """The oldest versions of the core packages that pyproject.toml admits."""
-    session.install("gymnasium==1.0.0", "pettingzoo==1.25.0", "numpy==1.26.4", "pygame")
-    session.install("--no-deps", ".", "mpe2==1.0.0")
-    session.install("pytest", "hypothesis", "scipy", "rich")
-    session.run("python", "-m", "pytest", "-q", "-m", "not newest", *session.posargs)
+    session.install("gymnasium==1.0.0", "pettingzoo==1.25.0", "numpy==1.26.4", "mpe2", "supersuit", *TEST_TOOLS)
+    session.install("--no-deps", ".")
+    session.run("python", "-m", "pytest", "--quiet", "--numprocesses", "auto", "tests", *session.posargs)
 
 
 @nox.session

@@ -1,0 +1,53 @@
+"""Pins assignments for ever: whoever wrote down a seed can play the same matchups with any later version.
+
+If this test fails, the change under test is a breaking one: it reassigns the policies of runs that others have
+published or want to resume. Add cases freely; change or remove one only with a new major version.
+"""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pz_policymap as pm
+
+GOLDEN = json.loads((Path(__file__).parent / "golden_assignments.json").read_text(encoding="utf-8"))
+AGENTS = ["adversary_0", "adversary_1", "agent_0", "agent_1", "agent_2"]
+
+
+def lottery(agents, draw):
+    """Uses the generator as a user's function would; only its raw stream is guaranteed by NumPy."""
+    words = draw.rng.bit_generator.random_raw(len(agents))
+    return {agent: int(word) % 7 for agent, word in zip(agents, words, strict=True)}
+
+
+RULES = {
+    "Uniform(8)": pm.Uniform(8),
+    "Uniform([3, 5, 9])": pm.Uniform([3, 5, 9]),
+    "Uniform(8, mix=False)": pm.Uniform(8, mix=False),
+    "Uniform(8, replace=False)": pm.Uniform(8, replace=False),
+    "Weighted([0.5, 0.3, 0.0, 0.2])": pm.Weighted([0.5, 0.3, 0.0, 0.2]),
+    "ByEnvIndex(3)": pm.ByEnvIndex(3),
+    "FromFunction(lottery)": pm.FromFunction(lottery),
+    "Shared(Uniform(8))": pm.Shared(pm.Uniform(8)),
+}
+SEEDS = {"0": 0, "42": 42, "2**64 + 1": 2**64 + 1, "(1, 2)": [1, 2]}
+ENV_INDICES = [0, 1, 1000, 2**40]
+EPISODES = [0, 10, 2**32]
+
+
+def assignments(rule, seed):
+    """Returns what every environment plays in every episode: one list of policies each, in order."""
+    env_index, episode = np.repeat(ENV_INDICES, len(EPISODES)), np.tile(EPISODES, len(ENV_INDICES))
+    return rule.assign(pm.Draw.at(seed, AGENTS, env_index, episode)).tolist()
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("name", RULES)
+def test_assignments_are_what_they_have_always_been(name, seed):
+    assert assignments(RULES[name], SEEDS[seed]) == GOLDEN[name][seed]
+
+
+def test_every_pinned_rule_is_still_tested():
+    assert set(GOLDEN) == set(RULES)
