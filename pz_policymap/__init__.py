@@ -23,11 +23,23 @@ if TYPE_CHECKING:
     from pz_policymap.mappings.function import FromFunction as FromFunction
     from pz_policymap.mappings.uniform import Uniform as Uniform
     from pz_policymap.mappings.weighted import Weighted as Weighted
+    from pz_policymap.recurrent import RecurrentState as RecurrentState
+    from pz_policymap.routing import PolicyGroups as PolicyGroups
+    from pz_policymap.routing import act as act
+    from pz_policymap.results.episode import Episode as Episode
+    from pz_policymap.results.payoff import Payoff as Payoff
+    from pz_policymap.results.statistics import PolicyStatistics as PolicyStatistics
     from pz_policymap.state import load as load
     from pz_policymap.state import save as save
+    from pz_policymap.weights import delta_uniform as delta_uniform
+    from pz_policymap.weights import latest as latest
+    from pz_policymap.weights import nash as nash
+    from pz_policymap.weights import pfsp as pfsp
     from pz_policymap.wrappers.aec import PolicyMapAEC as PolicyMapAEC
     from pz_policymap.wrappers.find import find_assigner as find_assigner
     from pz_policymap.wrappers.parallel import PolicyMapParallel as PolicyMapParallel
+    from pz_policymap.wrappers.single_agent import PolicyMapEnv as PolicyMapEnv
+    from pz_policymap.wrappers.vector import PolicyMapVector as PolicyMapVector
     from pz_policymap.wrappers.wrap import env_fns as env_fns
     from pz_policymap.wrappers.wrap import wrap as wrap
 
@@ -45,11 +57,23 @@ _HOME = {
     "FromFunction": "mappings.function",
     "Uniform": "mappings.uniform",
     "Weighted": "mappings.weighted",
+    "RecurrentState": "recurrent",
+    "PolicyGroups": "routing",
+    "act": "routing",
+    "Episode": "results.episode",
+    "Payoff": "results.payoff",
+    "PolicyStatistics": "results.statistics",
     "load": "state",
     "save": "state",
+    "delta_uniform": "weights",
+    "latest": "weights",
+    "nash": "weights",
+    "pfsp": "weights",
     "PolicyMapAEC": "wrappers.aec",
     "find_assigner": "wrappers.find",
     "PolicyMapParallel": "wrappers.parallel",
+    "PolicyMapEnv": "wrappers.single_agent",
+    "PolicyMapVector": "wrappers.vector",
     "env_fns": "wrappers.wrap",
     "wrap": "wrappers.wrap",
 }
