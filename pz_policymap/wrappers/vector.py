@@ -98,8 +98,8 @@ class PolicyMapVector(VectorWrapper):
             raise TypeError(f"info_key must be a string, got {info_key!r}")
         super().__init__(env)
         names = _names(agents)
-        if env.num_envs % len(names):
-            raise ValueError(f"agents must divide the {env.num_envs} rows of the environment, got {len(names)}")
+        if not names or env.num_envs % len(names):
+            raise ValueError(f"agents must divide the {env.num_envs} rows of the environment, got {len(names)} agents")
         self.info_key = info_key
         self.assigner = PolicyAssigner(
             mapping,
@@ -161,8 +161,13 @@ class PolicyMapVector(VectorWrapper):
             ResetNeeded: Before the first reset.
         """
         self._require_reset("end_episodes")
-        chosen = np.asarray(envs)
-        self._rows.begin(np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen)
+        chosen, count = np.asarray(envs), self.assigner.num_envs
+        if chosen.dtype == np.bool_:
+            if chosen.shape != (count,):
+                raise ValueError(f"envs must be a mask of shape ({count},), one an environment, got {chosen.shape}")
+            chosen = np.flatnonzero(chosen)
+        if chosen.size:
+            self._rows.begin(chosen)
         return self.policy_ids
 
     @override
@@ -250,9 +255,9 @@ class PolicyMapVector(VectorWrapper):
 
 def _names(agents: int | Sequence[Hashable]) -> Sequence[Hashable]:
     """Returns the names of the agents of one environment, a count's made up."""
-    if hasattr(agents, "__index__") or isinstance(agents, (float, bool)):
-        return [f"agent_{seat}" for seat in range(integer("agents", agents, 1))]
-    return agents
+    if isinstance(agents, Iterable) and not isinstance(agents, (str, bytes)):
+        return tuple(agents)
+    return [f"agent_{seat}" for seat in range(integer("agents", agents, 1))]
 
 
 def _seed_of_all(seed: Any) -> Any:
