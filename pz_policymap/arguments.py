@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -60,3 +61,25 @@ def population(name: str, value: int | Sequence[int]) -> int | tuple[int, ...]:
             raise ValueError(f"{name} must be distinct, got {list(policies)}")
         return policies
     return integer(name, value, 1, MAX_INDEX)
+
+
+def number(name: str, value: Any, minimum: float = -math.inf, maximum: float = math.inf) -> float:
+    """Returns `value` as a plain float from `minimum` to `maximum`; infinity and NaN are refused.
+
+    Raises:
+        TypeError: If `value` is no number.
+        ValueError: If it is out of range.
+
+    Example:
+        >>> number("decay", 1, minimum=0.0, maximum=1.0)
+        1.0
+    """
+    if isinstance(value, (bool, str, bytes)):
+        raise TypeError(f"{name} must be a number, got {value!r} ({type(value).__name__})")
+    try:
+        real = float(value)
+    except (TypeError, OverflowError) as error:
+        raise TypeError(f"{name} must be a number, got {value!r} ({type(value).__name__})") from error
+    if not (math.isfinite(real) and minimum <= real <= maximum):
+        raise ValueError(f"{name} must be finite, from {minimum} to {maximum}, got {value!r}")
+    return real

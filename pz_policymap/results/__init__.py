@@ -1,0 +1,1 @@
+"""What episodes ended with, and what is made of it; nothing here knows an environment."""
