@@ -16,19 +16,25 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pz_policymap.assigner import PolicyAssigner as PolicyAssigner
     from pz_policymap.draw import Draw as Draw
+    from pz_policymap.mappings.balanced import Balanced as Balanced
     from pz_policymap.mappings.base import PolicyMapping as PolicyMapping
+    from pz_policymap.mappings.compose import Roles as Roles
     from pz_policymap.mappings.compose import Shared as Shared
+    from pz_policymap.mappings.compose import Teams as Teams
     from pz_policymap.mappings.fixed import ByEnvIndex as ByEnvIndex
     from pz_policymap.mappings.fixed import Fixed as Fixed
+    from pz_policymap.mappings.focal import Focal as Focal
     from pz_policymap.mappings.function import FromFunction as FromFunction
+    from pz_policymap.mappings.per_worker import PerWorker as PerWorker
+    from pz_policymap.mappings.round_robin import RoundRobin as RoundRobin
     from pz_policymap.mappings.uniform import Uniform as Uniform
     from pz_policymap.mappings.weighted import Weighted as Weighted
     from pz_policymap.recurrent import RecurrentState as RecurrentState
-    from pz_policymap.routing import PolicyGroups as PolicyGroups
-    from pz_policymap.routing import act as act
     from pz_policymap.results.episode import Episode as Episode
     from pz_policymap.results.payoff import Payoff as Payoff
     from pz_policymap.results.statistics import PolicyStatistics as PolicyStatistics
+    from pz_policymap.routing import PolicyGroups as PolicyGroups
+    from pz_policymap.routing import act as act
     from pz_policymap.state import load as load
     from pz_policymap.state import save as save
     from pz_policymap.weights import delta_uniform as delta_uniform
@@ -40,6 +46,7 @@ if TYPE_CHECKING:
     from pz_policymap.wrappers.parallel import PolicyMapParallel as PolicyMapParallel
     from pz_policymap.wrappers.single_agent import PolicyMapEnv as PolicyMapEnv
     from pz_policymap.wrappers.vector import PolicyMapVector as PolicyMapVector
+    from pz_policymap.wrappers.record import RecordResults as RecordResults
     from pz_policymap.wrappers.wrap import env_fns as env_fns
     from pz_policymap.wrappers.wrap import wrap as wrap
 
@@ -51,10 +58,16 @@ _HOME = {
     "PolicyAssigner": "assigner",
     "Draw": "draw",
     "PolicyMapping": "mappings.base",
+    "Balanced": "mappings.balanced",
+    "Roles": "mappings.compose",
     "Shared": "mappings.compose",
+    "Teams": "mappings.compose",
     "ByEnvIndex": "mappings.fixed",
     "Fixed": "mappings.fixed",
+    "Focal": "mappings.focal",
     "FromFunction": "mappings.function",
+    "PerWorker": "mappings.per_worker",
+    "RoundRobin": "mappings.round_robin",
     "Uniform": "mappings.uniform",
     "Weighted": "mappings.weighted",
     "RecurrentState": "recurrent",
@@ -74,6 +87,7 @@ _HOME = {
     "PolicyMapParallel": "wrappers.parallel",
     "PolicyMapEnv": "wrappers.single_agent",
     "PolicyMapVector": "wrappers.vector",
+    "RecordResults": "wrappers.record",
     "env_fns": "wrappers.wrap",
     "wrap": "wrappers.wrap",
 }

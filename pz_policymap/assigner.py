@@ -181,16 +181,15 @@ class PolicyAssigner:
             drawing = np.flatnonzero(due) if isinstance(index, slice) else index[due]
             episode = begun[due]
 
-        drawn, draw_episode = self._drawn, self._draw_episode
+        drawn = self._drawn
         numbers = Numbers(source, self.cadence, self.env_index)
         if len(episode):
             seats = self._fixed_agents or self._seats_among(agents)
             drawn = redrawn(drawn, self._mapping, numbers, drawing, episode, seats)
-            draw_episode = draw_episode.copy()
-            draw_episode[drawing] = episode
         if agents is not None:
-            drawn = joined(drawn, numbers, draw_episode, agents)
-        self._source, self._drawn, self._draw_episode = source, drawn, draw_episode
+            drawn = joined(drawn, numbers, episode if len(episode) else self._draw_episode, agents)
+        self._source, self._drawn = source, drawn  # nothing fails from here on
+        self._draw_episode[drawing] = episode
         self._redraw[drawing] = False
         self._episode[index] = begun
         return drawn.policy_ids
@@ -333,6 +332,12 @@ class PolicyAssigner:
             )
         if mapping.needs_seed and not self.pinned:
             raise ValueError(f"seed must be given, for {name} spans environments that share it")
+        if mapping.counts_blocks and self.cadence.warmup_episodes:
+            raise ValueError(
+                f"warmup_episodes must be 0 for {name}, whose blocks are a schedule, got {self.cadence.warmup_episodes}"
+            )
+        if mapping.needs_focal:
+            raise ValueError(f"{name} has a matrix of weights, whose row is the focal policy's, outside of Focal")
         end = self.env_index + self.num_envs
         if mapping.num_envs is not None and end > mapping.num_envs:
             raise ValueError(f"env_index must be below num_envs={mapping.num_envs} of {name}, got {end - 1}")
@@ -351,9 +356,9 @@ class PolicyAssigner:
             return np.empty(0, np.intp)
         if index.dtype.kind not in "iu" or index.ndim != 1:
             raise TypeError(f"rows must be integers or a boolean mask, got {rows!r}")
-        if index.min() < 0 or index.max() >= self.num_envs:
+        if index.view(f"u{index.itemsize}").max() >= self.num_envs:  # a negative number is a huge one
             raise ValueError(f"rows must be from 0 to {self.num_envs - 1}, got {rows!r}")
-        return index.astype(np.intp)
+        return index.astype(np.intp, copy=False)
 
     def _seats_among(self, agents: Sequence[Hashable] | None) -> tuple[Hashable, ...]:
         """Returns the seats of a draw where the agents are not known before an episode begins."""

@@ -51,6 +51,7 @@ class Draw:
         agents: The agents in seat order, a tuple.
         env_index: As given.
         episode: As given.
+        focal: In the background of `Focal`, the focal policy of each environment, shape `(num_envs,)`; else None.
 
     Example:
         >>> draw = Draw.at(seed=0, agents=["a", "b", "c"], env_index=[0, 1], episode=[10, 10])
@@ -74,6 +75,7 @@ class Draw:
         self.agents = agents
         self.env_index = env_index
         self.episode = episode
+        self.focal: IntArray | None = None
         self._source = source
         self._cadence = cadence
         self._seats = _seats  # whose bits each seat has; None: seats 0, 1, ... as they come
@@ -158,9 +160,34 @@ class Draw:
             key: What tells this child from its siblings.
             agents: What the nested rule has for seats (teams, say), numbered from 0; this draw's seats if None.
         """
-        plain = (k if isinstance(k, str) else int(k) for k in key)  # NumPy's integers print differently by version
+        # NumPy's integers and strings print differently by version, and an enum's members as what they are.
+        plain = (str.__str__(k) if isinstance(k, str) else int(k) for k in key)
         path = (*self._path, len(key), *plain)
         return self._like(self.agents, self._seats, path) if agents is None else self._like(tuple(agents), None, path)
+
+    def only(self, rows: IntArray) -> Draw:
+        """Returns the draw of some environments alone, given by their rows, in that order; each keeps its bits."""
+        draw = self._like(self.agents, self._seats, self._path)
+        draw.env_index, draw.episode = self.env_index[rows], self.episode[rows]
+        draw.focal = None if self.focal is None else self.focal[rows]
+        return draw
+
+    def against(self, focal: NDArray[Any]) -> Draw:
+        """Returns the same draw for the opponents of these focal policies, one an environment, shape `(num_envs,)`."""
+        draw = self._like(self.agents, self._seats, self._path)
+        draw.focal = focal
+        return draw
+
+    def keys(self, numbers: IntArray) -> Words:
+        """Returns a random 64-bit word for each number, the same in every environment: for rules that span several.
+
+        Args:
+            numbers: What the environments have in common (a block, say), from 0, shape `(num_envs,)`.
+        """
+        word = _prefix((*self._path, "keys")) << 16  # a child's path would have a length there
+        distinct, inverse = np.unique(numbers, return_inverse=True)
+        words: Words = self._source.words(np.zeros_like(distinct), 0, distinct, word)[inverse, 0]
+        return words
 
     def environments(self) -> Iterator[EnvDraw]:
         """Yields the same draw one environment at a time, for rules that want no arrays."""
@@ -170,7 +197,9 @@ class Draw:
             yield EnvDraw(env_index, episode, block, self._source.generator(env_index, episode, word))
 
     def _like(self, agents: tuple[Any, ...], seats: tuple[int, ...] | None, path: tuple[int | str, ...]) -> Draw:
-        return Draw(self._source, agents, self.env_index, self.episode, self._cadence, _seats=seats, _path=path)
+        draw = Draw(self._source, agents, self.env_index, self.episode, self._cadence, _seats=seats, _path=path)
+        draw.focal = self.focal
+        return draw
 
     def _words(self, group: int, stream_word: int) -> Words:
         return self._source.words(self.env_index, group, self.episode, stream_word)

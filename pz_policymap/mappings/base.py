@@ -52,7 +52,7 @@ class PolicyMapping(ABC):
     @property
     def num_envs(self) -> int | None:
         """How many environments the mapping spans, or None for any number; no env index may reach it."""
-        return next((n for child in self.children if (n := child.num_envs) is not None), None)
+        return min((n for child in self.children if (n := child.num_envs) is not None), default=None)
 
     @property
     def children(self) -> tuple[PolicyMapping, ...]:
@@ -73,6 +73,21 @@ class PolicyMapping(ABC):
     def needs_all_seats(self) -> bool:
         """Whether agents that come late change the policies of those that are there."""
         return any(child.needs_all_seats for child in self.children)
+
+    @property
+    def reads_agents(self) -> bool:
+        """Whether the rule looks at who sits where, and not only at how many there are."""
+        return True
+
+    @property
+    def needs_focal(self) -> bool:
+        """Whether the rule must know the focal policy, which it does in the background of `Focal`."""
+        return any(child.needs_focal for child in self.children)
+
+    @property
+    def counts_blocks(self) -> bool:
+        """Whether the blocks are a schedule, which blocks of one episode at the start would cut short."""
+        return any(child.counts_blocks for child in self.children)
 
     def check(self, agents: tuple[Hashable, ...]) -> None:
         """Raises an error if the mapping cannot serve these agents, given in seat order."""

@@ -41,6 +41,11 @@ class Fixed(PolicyMapping):
             policy = integer("policy", self.policy, 0, MAX_INDEX)
         object.__setattr__(self, "policy", policy)
 
+    @property
+    @override
+    def reads_agents(self) -> bool:
+        return isinstance(self.policy, Mapping)
+
     @override
     def check(self, agents: tuple[Hashable, ...]) -> None:
         if isinstance(self.policy, Mapping):
@@ -79,6 +84,8 @@ class ByEnvIndex(PolicyMapping):
 
     policies: int | Sequence[int]
     num_envs: int | None = None  # a field where the base has a property
+
+    reads_agents = False
 
     def __post_init__(self) -> None:
         policies = population("policies", self.policies)

@@ -43,6 +43,8 @@ class Uniform(PolicyMapping):
     mix: bool = True
     replace: bool = True
 
+    reads_agents = False
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "policies", population("policies", self.policies))
         if not self.mix and not self.replace:

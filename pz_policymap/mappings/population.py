@@ -1,0 +1,36 @@
+"""What rules over one population have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import override
+
+from pz_policymap.arguments import population
+from pz_policymap.mappings.base import PolicyMapping
+
+
+@dataclass(frozen=True)
+class FromPopulation(PolicyMapping):
+    """A rule over policies given as a count, or as a list of indices."""
+
+    policies: int | Sequence[int]
+
+    reads_agents = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "policies", population("policies", self.policies))
+
+    @property
+    @override
+    def num_policies(self) -> int | None:
+        return self.policies if isinstance(self.policies, int) else None
+
+    @cached_property
+    def indices(self) -> NDArray[np.int32]:
+        """The index of every policy, in the order given."""
+        return np.array(range(self.policies) if isinstance(self.policies, int) else self.policies, np.int32)
