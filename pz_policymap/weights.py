@@ -168,6 +168,7 @@ def nash(payoffs: ArrayLike, two_sided: bool = False) -> Vector | tuple[Vector, 
         also the column player's, shape `(columns,)`.
 
     Raises:
+        ArithmeticError: If the solver fails, which it should not.
         ImportError: If SciPy is not installed.
         TypeError: If `payoffs` are no numbers.
         ValueError: If they are no matrix, or not finite.
@@ -207,6 +208,8 @@ def _equilibrium(payoffs: Vector) -> Vector:
         A_eq=[[1.0] * size + [0.0]],
         b_eq=[1.0],
     )
+    if not solution.success:
+        raise ArithmeticError(f"nash found no solution: {solution.message}")
     secure = _probabilities(np.clip(solution.x[:-1], 0.0, None))
     value = (secure @ game).min()
     # The nearest to uniform that secures as much: least-distance programming (Lawson and Hanson 1974, chapter 23) under

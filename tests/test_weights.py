@@ -1,0 +1,292 @@
+"""Weights over a population: each formula against independent numbers, and total for every input."""
+
+import builtins
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from scipy.optimize import linprog
+
+import pz_policymap as pm
+
+WEIGHTINGS = ["hard", "variance", "linear", "linear_capped", lambda x: np.exp(-x)]
+win_rates = hnp.arrays(
+    np.float64,
+    hnp.array_shapes(min_dims=1, max_dims=2, min_side=0, max_side=6),
+    elements=st.one_of(st.floats(0.0, 1.0), st.sampled_from([0.0, 0.5, 1.0])),
+)
+
+
+def is_probabilities(weights):
+    return (weights >= 0.0).all() and np.allclose(weights.sum(axis=-1), 1.0, atol=1e-12)
+
+
+class TestPFSP:
+    @pytest.mark.parametrize(
+        ("rates", "weighting", "expected"),
+        [  # DI-engine's pfsp, its "squared" and "variance"
+            ([0.1, 0.5, 0.9], "hard", [0.7570093457943925, 0.2336448598130841, 0.009345794392523359]),
+            ([0.1, 0.5, 0.9], "variance", [0.2093023255813954, 0.5813953488372093, 0.2093023255813953]),
+            ([0.2, 0.4, 0.6, 0.8], "hard", [0.5333333333333333, 0.3, 0.13333333333333333, 0.03333333333333331]),
+            ([0.0, 0.3, 1.0], "variance", [0.0, 1.0, 0.0]),
+            (
+                [0.5, 0.5, 0.7, 0.25],
+                "hard",
+                [0.21691973969631234, 0.21691973969631234, 0.07809110629067247, 0.4880694143167028],
+            ),
+            # TLeague's pfsp, its "linear" and "linear_capped"
+            (
+                [0.05, 0.3, 0.5, 0.9],
+                "linear",
+                [0.4222222222222222, 0.3111111111111111, 0.2222222222222222, 0.04444444444444443],
+            ),
+            ([0.05, 0.3, 0.5, 0.9], "linear_capped", [0.3125, 0.3125, 0.3125, 0.062499999999999986]),
+        ],
+    )
+    def test_it_agrees_with_published_code(self, rates, weighting, expected):
+        np.testing.assert_allclose(pm.pfsp(rates, weighting), expected, rtol=1e-12, atol=1e-15)
+
+    @given(win_rates, st.sampled_from(WEIGHTINGS), st.floats(0.0, 1e6), st.floats(0.0, 1.0))
+    def test_it_is_total(self, rates, weighting, power, floor):
+        weights = pm.pfsp(rates, weighting, power, floor)
+        assert weights.shape == rates.shape
+        assert rates.shape[-1] == 0 or is_probabilities(weights)
+
+    @pytest.mark.parametrize("weighting", WEIGHTINGS[:4])
+    @pytest.mark.parametrize("count", [1, 2, 5])
+    def test_it_is_uniform_where_all_opponents_are_beaten(self, weighting, count):
+        assert pm.pfsp([1.0] * count, weighting).tolist() == [1.0 / count] * count
+
+    @pytest.mark.parametrize("weighting", WEIGHTINGS)
+    def test_it_is_uniform_where_nothing_has_been_played_yet(self, weighting):
+        np.testing.assert_allclose(pm.pfsp(pm.Payoff(4).win_rates, weighting), np.full((4, 4), 0.25))
+
+    @pytest.mark.parametrize("weighting", [*WEIGHTINGS[:4], lambda x: 1.0 - x**2])
+    def test_a_matrix_is_weighted_row_by_row(self, weighting):
+        rates = np.array([[0.1, 0.5, 0.9], [1.0, 1.0, 1.0], [0.5, 0.2, 0.0]])
+        np.testing.assert_array_equal(pm.pfsp(rates, weighting), [pm.pfsp(row, weighting) for row in rates])
+
+    def test_a_learner_meets_itself_unless_the_diagonal_is_set_to_one(self):
+        rates = pm.Payoff(3).win_rates
+        assert (np.diag(pm.pfsp(rates)) > 0.0).all()
+        np.fill_diagonal(rates, 1.0)
+        np.testing.assert_allclose(pm.pfsp(rates), (1.0 - np.eye(3)) / 2.0)
+
+    def test_a_large_power_leaves_the_hardest_alone_and_none_is_uniform(self):
+        assert pm.pfsp([0.9, 0.99, 0.999], power=1e5).tolist() == [1.0, 0.0, 0.0]
+        np.testing.assert_allclose(pm.pfsp([0.1, 0.5, 1.0], power=0.0), [1 / 3] * 3)
+
+    def test_the_floor_is_spread_over_all_equally(self):
+        bare = pm.pfsp([0.0, 1.0])
+        assert bare.tolist() == [1.0, 0.0]
+        np.testing.assert_allclose(pm.pfsp([0.0, 1.0], floor=0.2), [0.9, 0.1])
+
+    def test_a_function_of_ones_own_sees_the_win_rates_and_cannot_change_them(self):
+        rates = np.array([0.25, 0.5])
+
+        def spoil(x):
+            x *= 0.0
+            return x + np.array([1.0, 3.0])
+
+        assert pm.pfsp(rates, spoil).tolist() == [0.25, 0.75]
+        assert rates.tolist() == [0.25, 0.5]
+
+    @pytest.mark.parametrize(
+        ("arguments", "error", "message"),
+        [
+            ({"win_rates": [0.5, float("nan")]}, ValueError, "win_rates must be from 0 to 1"),
+            ({"win_rates": [0.5, 1.1]}, ValueError, "win_rates"),
+            ({"win_rates": [-0.1]}, ValueError, "win_rates"),
+            ({"win_rates": 0.5}, ValueError, "vector or a matrix"),
+            ({"win_rates": np.zeros((1, 1, 1))}, ValueError, "vector or a matrix"),
+            ({"win_rates": ["a"]}, TypeError, "win_rates must be numbers"),
+            ({"win_rates": [[0.5], [0.5, 0.5]]}, TypeError, "win_rates"),
+            ({"weighting": "harder"}, ValueError, "weighting must be one of"),
+            ({"weighting": None}, ValueError, "weighting must be one of"),
+            ({"weighting": lambda x: -x}, ValueError, "weighting must return"),
+            ({"weighting": lambda x: x / 0.0}, ValueError, "weighting must return"),
+            ({"weighting": lambda x: x[:1]}, ValueError, "weighting must return"),
+            ({"weighting": lambda x: "heavy"}, TypeError, "weighting's result"),
+            ({"power": -1.0}, ValueError, "power"),
+            ({"power": float("inf")}, ValueError, "power"),
+            ({"power": "2"}, TypeError, "power"),
+            ({"floor": 1.5}, ValueError, "floor"),
+            ({"floor": True}, TypeError, "floor"),
+        ],
+    )
+    @pytest.mark.filterwarnings("ignore:divide by zero", "ignore:invalid value")
+    def test_bad_input_names_the_argument(self, arguments, error, message):
+        with pytest.raises(error, match=message):
+            pm.pfsp(**{"win_rates": [0.0, 0.5], **arguments})
+
+
+class TestByAge:
+    @pytest.mark.parametrize(
+        ("arguments", "expected"),
+        [  # ML-Agents: the latest with that ratio, else uniform over the last `window`
+            ((20, 10, 0.5), [0.0] * 10 + [0.05] * 9 + [0.55]),
+            ((3, 10, 0.5), [1 / 6, 1 / 6, 2 / 3]),
+            ((4, 2, 0.0), [0.0, 0.0, 0.5, 0.5]),
+            ((4, 4, 1.0), [0.0, 0.0, 0.0, 1.0]),
+            ((4, 1, 0.3), [0.0, 0.0, 0.0, 1.0]),
+            ((1, 10, 0.5), [1.0]),
+            ((0, 10, 0.5), []),
+        ],
+    )
+    def test_latest_mixes_the_latest_and_the_last_few(self, arguments, expected):
+        np.testing.assert_allclose(pm.latest(*arguments), expected)
+
+    @pytest.mark.parametrize(
+        ("arguments", "expected"),
+        [  # Bansal et al.: uniform from delta * v to v, the latest
+            ((5, 0.0), [0.2] * 5),
+            ((5, 0.5), [0.0, 0.0, 1 / 3, 1 / 3, 1 / 3]),
+            ((5, 0.6), [0.0, 0.0, 0.0, 0.5, 0.5]),
+            ((5, 1.0), [0.0, 0.0, 0.0, 0.0, 1.0]),
+            ((101, 0.07), [0.0] * 7 + [1 / 94] * 94),  # 0.07 * 100 is 7.000000000000001
+            ((1, 0.5), [1.0]),
+            ((0, 0.5), []),
+        ],
+    )
+    def test_delta_uniform_plays_the_younger_part(self, arguments, expected):
+        np.testing.assert_allclose(pm.delta_uniform(*arguments), expected)
+
+    @given(st.integers(1, 200), st.integers(1, 300), st.floats(0.0, 1.0))
+    def test_they_are_probabilities_for_every_population(self, num_policies, window, share):
+        assert is_probabilities(pm.latest(num_policies, window, share))
+        assert is_probabilities(pm.delta_uniform(num_policies, share))
+
+    @pytest.mark.parametrize(
+        ("function", "arguments", "error", "message"),
+        [
+            (pm.latest, {"num_policies": -1}, ValueError, "num_policies"),
+            (pm.latest, {"num_policies": 2.0}, TypeError, "num_policies"),
+            (pm.latest, {"num_policies": 2, "window": 0}, ValueError, "window"),
+            (pm.latest, {"num_policies": 2, "latest_ratio": 1.1}, ValueError, "latest_ratio"),
+            (pm.latest, {"num_policies": 2, "latest_ratio": float("nan")}, ValueError, "latest_ratio"),
+            (pm.delta_uniform, {"num_policies": -1}, ValueError, "num_policies"),
+            (pm.delta_uniform, {"num_policies": 2, "delta": -0.1}, ValueError, "delta"),
+            (pm.delta_uniform, {"num_policies": 2, "delta": None}, TypeError, "delta"),
+        ],
+    )
+    def test_bad_input_names_the_argument(self, function, arguments, error, message):
+        with pytest.raises(error, match=message):
+            function(**arguments)
+
+
+games = hnp.arrays(
+    np.float64,
+    hnp.array_shapes(min_dims=2, max_dims=2, max_side=6),
+    elements=st.one_of(st.integers(-3, 3).map(float), st.floats(-1.0, 1.0).map(lambda x: round(x, 3))),
+)
+
+
+class TestNash:
+    @pytest.mark.parametrize(
+        ("payoffs", "expected"),
+        [  # solved by hand: make the payoffs of all columns equal
+            ([[0, -1, 2], [1, 0, -1], [-2, 1, 0]], [1 / 4, 1 / 2, 1 / 4]),
+            ([[2, -1], [-1, 1]], [2 / 5, 3 / 5]),
+            ([[0, 0.2, -0.5], [-0.2, 0, 0.4], [0.5, -0.4, 0]], [4 / 11, 5 / 11, 2 / 11]),
+            ([[0, -1, 1], [1, 0, -1], [-1, 1, 0]], [1 / 3] * 3),
+            ([[0, 1], [-1, 0]], [1.0, 0.0]),  # one beats the other
+            ([[3]], [1.0]),
+        ],
+    )
+    def test_it_finds_the_equilibrium(self, payoffs, expected):
+        np.testing.assert_allclose(pm.nash(payoffs), expected, atol=1e-9)
+
+    def test_win_rates_serve_as_they_are(self):
+        payoff = pm.Payoff(3)
+        for winner, loser in [(1, 0), (2, 1), (0, 2)]:  # paper, rock; scissors, paper; rock, scissors
+            payoff.record(pm.Episode([winner, loser], [1.0, -1.0]))
+        np.testing.assert_allclose(pm.nash(payoff.win_rates), [1 / 3] * 3, atol=1e-9)
+
+    @pytest.mark.parametrize(
+        ("payoffs", "expected"), [([], []), (np.zeros((0, 0)), []), (np.zeros((2, 0)), [0.5, 0.5])]
+    )
+    def test_an_empty_game_has_the_empty_or_the_uniform_answer(self, payoffs, expected):
+        assert pm.nash(payoffs).tolist() == expected
+
+    @pytest.mark.parametrize("value", [0.0, 0.5, -7.0])
+    def test_a_game_without_differences_is_uniform(self, value):
+        np.testing.assert_allclose(pm.nash(np.full((4, 4), value)), [0.25] * 4)
+
+    def test_policies_that_are_alike_have_equal_shares(self):
+        rock, paper, scissors = range(3)
+        moves = [rock, paper, rock, scissors, rock]
+        beats = np.array([[0, -1, 1], [1, 0, -1], [-1, 1, 0]])
+        np.testing.assert_allclose(pm.nash(beats[np.ix_(moves, moves)]), [1 / 9, 1 / 3, 1 / 9, 1 / 3, 1 / 9], atol=1e-9)
+
+    def test_two_sides_with_different_policies(self):
+        # Row 0 secures 1/2 with (1/2, 1/2) over its two useful rows; by hand, the column mixture is (1/4, 3/4).
+        payoffs = [[2, 0], [-1, 1], [-5, -5]]
+        rows, columns = pm.nash(payoffs, two_sided=True)
+        np.testing.assert_allclose(rows, [1 / 2, 1 / 2, 0.0], atol=1e-9)
+        np.testing.assert_allclose(columns, [1 / 4, 3 / 4], atol=1e-9)
+
+    @given(games, st.sampled_from([1e-12, 1.0, 1e15, 1e300]))
+    def test_nobody_has_an_answer_to_it(self, payoffs, unit):
+        rows, columns = pm.nash(payoffs * unit, two_sided=True)
+        assert is_probabilities(rows)
+        assert is_probabilities(columns)
+        assert (payoffs @ columns).max() - (rows @ payoffs).min() < 1e-6
+
+    @given(games, st.randoms(use_true_random=False))
+    def test_the_order_of_policies_does_not_matter(self, payoffs, random):
+        order = list(range(len(payoffs)))
+        random.shuffle(order)
+        np.testing.assert_allclose(pm.nash(payoffs[order]), pm.nash(payoffs)[order], atol=1e-6)
+
+    def test_payoffs_many_orders_of_magnitude_apart_still_secure_the_value(self):
+        rng = np.random.default_rng(1)
+        for _ in range(100):
+            payoffs = rng.choice([0.0, 1e-9, 1.0], rng.integers(1, 14, 2))
+            rows, columns = pm.nash(payoffs, two_sided=True)
+            assert (payoffs @ columns).max() - (rows @ payoffs).min() < 1e-6
+
+    def test_a_failure_of_the_solver_is_not_silent(self, monkeypatch):
+        def fails(**problem):
+            return linprog([1.0], A_ub=[[1.0]], b_ub=[-1.0])  # which has no solution
+
+        monkeypatch.setattr("scipy.optimize.linprog", fails)
+        with pytest.raises(ArithmeticError, match="nash"):
+            pm.nash([[0, 1], [1, 0]])
+
+    def test_without_scipy_the_error_says_what_to_install(self, monkeypatch):
+        real = builtins.__import__
+
+        def no_scipy(name, *rest):
+            if name.startswith("scipy"):
+                raise ImportError(name)
+            return real(name, *rest)
+
+        monkeypatch.setattr(builtins, "__import__", no_scipy)
+        with pytest.raises(ImportError, match=r"pip install 'pz-policymap\[nash\]'"):
+            pm.nash([[0, 1], [1, 0]])
+
+    @pytest.mark.parametrize(
+        ("payoffs", "error", "message"),
+        [
+            ([[0.0, float("nan")], [0.0, 0.0]], ValueError, "payoffs must be finite"),
+            ([[0.0, float("inf")], [0.0, 0.0]], ValueError, "payoffs must be finite"),
+            ([0.0, 1.0], ValueError, "payoffs must be a matrix"),
+            (np.zeros((2, 2, 2)), ValueError, "payoffs must be a matrix"),
+            ([["a"]], TypeError, "payoffs must be numbers"),
+        ],
+    )
+    def test_bad_input_names_the_argument(self, payoffs, error, message):
+        with pytest.raises(error, match=message):
+            pm.nash(payoffs)
+
+
+class TestInAMapping:
+    def test_weights_follow_the_ledger_from_draw_to_draw(self):
+        payoff = pm.Payoff(3)
+        opponents = pm.Weighted(lambda: pm.pfsp(payoff.win_rates[0], power=50.0))
+        assigner = pm.PolicyAssigner(opponents, agents=["a"], resample_every=1, seed=0)
+        for _ in range(50):
+            payoff.record(pm.Episode([0, 2], [0.0, 1.0]))  # policy 2 wins always
+        assert {int(assigner.begin_episodes()[0, 0]) for _ in range(20)} == {2}
