@@ -1,0 +1,93 @@
+"""Which team or role an agent belongs to."""
+
+import pytest
+
+from pz_policymap.mappings.groups import group_rule, seats_by_group
+
+
+@pytest.mark.parametrize(
+    ("agent", "prefix"),
+    [
+        ("adversary_0", "adversary"),  # mpe2
+        ("leadadversary_12", "leadadversary"),
+        ("red_team_3", "red_team"),
+        ("alice", "alice"),
+        ("player_one", "player_one"),  # no number at its end
+        ("agent0", "agent0"),
+        ("a_1_2", "a_1"),
+        ("_7", "_7"),  # nothing before the number
+        ("x_", "x_"),
+        ("x_-1", "x_-1"),
+        ("", ""),
+    ],
+)
+def test_the_prefix_is_the_name_without_the_number_at_its_end(agent, prefix):
+    assert seats_by_group("team_of", "prefix", (agent,)) == {prefix: [0]}
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "prefix",
+        {"b_0": "b", "a_0": "a", "b_1": "b", "not there": "c"},
+        lambda agent: agent[0],
+    ],
+    ids=["prefix", "dict", "function"],
+)
+def test_groups_come_in_the_order_of_their_first_seat(rule):
+    groups = seats_by_group("team_of", group_rule("team_of", rule), ("b_0", "a_0", "b_1"))
+    assert list(groups.items()) == [("b", [0, 2]), ("a", [1])]
+
+
+def test_agents_need_not_be_strings_where_a_dict_or_a_function_tells():
+    assert seats_by_group("team_of", {(0, 1): 5, 7: 5}, ((0, 1), 7)) == {5: [0, 1]}
+    assert seats_by_group("team_of", lambda agent: agent % 2, (0, 1, 2)) == {0: [0, 2], 1: [1]}
+
+
+def test_a_dict_is_copied():
+    teams = {"a": 0}
+    rule = group_rule("team_of", teams)
+    teams["a"] = 1
+    assert rule == {"a": 0}
+
+
+@pytest.mark.parametrize(
+    ("rule", "error", "message"),
+    [
+        ("suffix", ValueError, "team_of must be a dict from agent to group, a function .*, or 'prefix', got 'suffix'"),
+        (None, TypeError, "team_of must be a dict .* got None"),
+        (3, TypeError, "team_of must be a dict .* got 3"),
+        (["a", "b"], TypeError, r"team_of must be a dict .* got \['a', 'b'\]"),
+    ],
+)
+def test_what_cannot_tell_groups_is_refused(rule, error, message):
+    with pytest.raises(error, match=message):
+        group_rule("team_of", rule)
+
+
+@pytest.mark.parametrize(
+    ("rule", "error", "message"),
+    [
+        ({"b": 0}, ValueError, r"role_of must name a group for every agent, got none for 'a' in \{'b': 0\}"),
+        ({"a": None}, ValueError, "role_of must name a group for every agent, got none for 'a'"),
+        (lambda agent: None, ValueError, "role_of must return a group for every agent, got None for 'a'"),
+        (
+            lambda agent: agent["x"],
+            ValueError,
+            "role_of must be a function of an agent, but it failed for 'a': TypeErr",
+        ),
+        (lambda: 0, ValueError, "role_of must be a function of an agent, but it failed for 'a'"),
+        (lambda agent: [agent], TypeError, r"role_of must give groups that can be keys, got \['a'\] for agent 'a'"),
+        ({"a": ["x"]}, TypeError, r"role_of must give groups that can be keys, got \['x'\] for agent 'a'"),
+    ],
+)
+def test_an_agent_without_a_group_is_an_error_that_names_it(rule, error, message):
+    with pytest.raises(error, match=message):
+        seats_by_group("role_of", rule, ("a",))
+
+
+def test_an_agent_without_a_name_has_no_prefix():
+    with pytest.raises(
+        TypeError, match="role_of='prefix' needs agents that are strings, got 0; give a dict or a funct"
+    ):
+        seats_by_group("role_of", "prefix", (0, 1))
