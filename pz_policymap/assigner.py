@@ -177,7 +177,7 @@ class PolicyAssigner:
             # An unfinished episode that is played again keeps its draw.
             due = (due | self._redraw[index]) & (self._draw_episode[index] != begun)
         drawing, episode = index, begun
-        if not due.all():
+        if np.count_nonzero(due) < len(due):
             drawing = np.flatnonzero(due) if isinstance(index, slice) else index[due]
             episode = begun[due]
 
@@ -233,6 +233,10 @@ class PolicyAssigner:
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_unfinished": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        read_only(self._drawn.policy_ids)  # which NumPy forgets in a copy
 
     def state_dict(self, unfinished: ArrayLike | None = None) -> dict[str, Any]:
         """Returns all that must survive a restart: plain types for one environment, arrays for many.

@@ -1,5 +1,8 @@
 """The assigner: cadence, purity, late agents, mappings that change, and what it refuses."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -82,6 +85,15 @@ def test_the_policy_ids_are_replaced_at_a_draw_and_cannot_be_written_to():
     assert assigner.begin_episodes() is not first
     with pytest.raises(ValueError, match="read-only"):
         first[0, 0] = 3
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda it: pickle.loads(pickle.dumps(it))])
+def test_the_policy_ids_of_a_copy_cannot_be_written_to_either(copied):
+    assigner = assigner_of()
+    assigner.begin_episodes()
+    other = copied(assigner)
+    assert not other.policy_ids.flags.writeable
+    np.testing.assert_array_equal(other.policy_ids, assigner.policy_ids)
 
 
 def test_counters_handed_out_are_copies():
