@@ -2,11 +2,13 @@
 
 A cipher turns a counter of four 64-bit words into four random ones, so a word is had by naming it, and nothing is
 consumed. NumPy's own Philox counts upwards from a counter: it serves environments in a row in one call. Counters that
-lie apart are cheaper computed by the ten rounds of the paper, written over arrays. Both give the same words.
+lie apart are cheaper computed by the ten rounds of the paper, written over long integers where they are few, and over
+arrays where they are many. All give the same words.
 """
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -19,12 +21,14 @@ Words = NDArray[np.uint64]
 IntArray = NDArray[np.int64]
 
 _WORD = 2**64 - 1
-_MULTIPLIERS = np.array([[0xD2E7470EE14C6C93], [0xCA5A826395121157]], np.uint64)
+_FACTORS = (0xD2E7470EE14C6C93, 0xCA5A826395121157)
+_MULTIPLIERS = np.array(_FACTORS, np.uint64)[:, None]
 _WEYL = (0x9E3779B97F4A7C15, 0xBB67AE8584CAA73B)
 _ROUNDS = 10
 _HALF = np.uint64(32)
 _LOW = np.uint64(2**32 - 1)
 
+_FEW = 256  # counters up to which long integers are cheaper than arrays
 _MAX_RUNS = 64  # setting NumPy's counter costs about 2 us; for more runs than this the arrays are cheaper
 _CHUNK = 2048  # counters at a time, so that the arrays stay in cache
 
@@ -67,12 +71,17 @@ class Source:
         count = len(env_index)
         if count == 1:
             return self._run(1, int(env_index[0]), group, int(episode[0]), stream)
+        few = 0 < count <= _FEW
+        if few and env_index[-1] - env_index[0] != count - 1:  # a look at the ends saves one at the rest
+            return _few_words(self.key, env_index, group, episode, stream)
         apart = (env_index[1:] - env_index[:-1] != 1) | (episode[1:] != episode[:-1])
         num_runs = 1 + np.count_nonzero(apart)
+        if num_runs == 1 and count:
+            return self._run(count, int(env_index[0]), group, int(episode[0]), stream)
+        if few:
+            return _few_words(self.key, env_index, group, episode, stream)
         if num_runs > _MAX_RUNS or not count:
             return _scattered_words(self.key, env_index, group, episode, stream)
-        if num_runs == 1:
-            return self._run(count, int(env_index[0]), group, int(episode[0]), stream)
         words = np.empty((count, 4), np.uint64)
         starts = [0, *(np.flatnonzero(apart) + 1).tolist()]
         for start, stop in zip(starts, [*starts[1:], count], strict=True):
@@ -94,13 +103,41 @@ class Source:
         return words.reshape(count, 4)
 
 
+@lru_cache(maxsize=64)
+def _round_keys(first: int, second: int) -> list[tuple[int, int]]:
+    """The two words of the key in each round."""
+    return [((first + i * _WEYL[0]) & _WORD, (second + i * _WEYL[1]) & _WORD) for i in range(_ROUNDS)]
+
+
+def _few_words(key: NDArray[Any], env_index: IntArray, group: int, episode: IntArray, stream: int) -> Words:
+    """The words of counters that lie anywhere, quickly if there are few.
+
+    One long integer holds the same word of all counters, each in the lower half of its own 128 bits. A product of two
+    words does not leave its 128 bits, so every step of a round is a single operation for all of them.
+    """
+    count = len(env_index)
+    one = int.from_bytes((b"\1" + b"\0" * 15) * count, "little")
+    lower = one * _WORD
+    lanes = np.zeros((count, 2), "<u8")
+    lanes[:, 0] = env_index
+    a = int.from_bytes(lanes.tobytes(), "little")
+    lanes[:, 0] = episode
+    c = int.from_bytes(lanes.tobytes(), "little")
+    b, d = one * group, one * stream
+    for key_a, key_c in _round_keys(int(key[0]), int(key[1])):
+        product_a, product_c = a * _FACTORS[0], c * _FACTORS[1]
+        a, b = (product_c >> 64 ^ b ^ one * key_a) & lower, product_c  # its upper halves are dropped a round later
+        c, d = (product_a >> 64 ^ d ^ one * key_c) & lower, product_a
+    words = np.empty((count, 4), np.uint64)
+    for word, packed in enumerate((a, b, c, d)):
+        words[:, word] = np.frombuffer(packed.to_bytes(16 * count, "little"), "<u8")[::2]
+    return words
+
+
 def _scattered_words(key: NDArray[Any], env_index: IntArray, group: int, episode: IntArray, stream: int) -> Words:
     """The words of counters that lie anywhere."""
     words = np.empty((len(env_index), 4), np.uint64)
-    keys = [
-        np.array([[(int(k) + i * weyl) & _WORD] for k, weyl in zip(key, _WEYL, strict=True)], np.uint64)
-        for i in range(_ROUNDS)
-    ]
+    keys = np.array(_round_keys(int(key[0]), int(key[1])), np.uint64)[:, :, None]
     for start in range(0, len(words), _CHUNK):
         part = slice(start, start + _CHUNK)
         # A round multiplies counter words 0 and 2 (`left`) and mixes in words 1 and 3 (`right`).

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pz_policymap.philox import SALT, Source, _scattered_words
+from pz_policymap.philox import SALT, Source, _few_words, _scattered_words
 
 SEEDS = st.one_of(st.integers(0, 2**130), st.lists(st.integers(0, 2**70), min_size=1, max_size=3).map(tuple))
 ENV_INDICES = st.integers(0, 2**40)
@@ -39,16 +39,19 @@ def test_environments_in_a_row_give_the_words_of_each(seed, env_index, group, ep
 
 
 @given(SEEDS, st.lists(st.tuples(ENV_INDICES, EPISODES), min_size=1, max_size=8), GROUPS, STREAMS)
-def test_scattered_counters_give_the_words_of_each_natively_and_over_arrays(seed, counters, group, stream):
+def test_scattered_counters_give_the_words_of_each_natively_and_by_the_rounds_of_the_paper(
+    seed, counters, group, stream
+):
     env_index, episode = (np.array(column) for column in zip(*counters, strict=True))
     expected = [reference(seed, e, group, k, stream) for e, k in counters]
     source = Source(seed)
     np.testing.assert_array_equal(source.words(env_index, group, episode, stream), expected)
-    np.testing.assert_array_equal(_scattered_words(source.key, env_index, group, episode, stream), expected)
+    for rounds in (_few_words, _scattered_words):
+        np.testing.assert_array_equal(rounds(source.key, env_index, group, episode, stream), expected)
 
 
-@pytest.mark.parametrize("count", [1, 63, 64, 65, 66, 2047, 2048, 2049, 5000])
-def test_the_switch_between_native_runs_and_arrays_cannot_be_seen(count):
+@pytest.mark.parametrize("count", [1, 2, 64, 255, 256, 257, 2047, 2048, 2049, 5000])
+def test_the_switch_between_few_and_many_cannot_be_seen(count):
     rng = np.random.default_rng(count)
     env_index, episode = rng.integers(0, 2**40, count), rng.integers(0, 2**32, count)
     source = Source(count)
@@ -57,11 +60,25 @@ def test_the_switch_between_native_runs_and_arrays_cannot_be_seen(count):
     np.testing.assert_array_equal(together, apart)
 
 
-def test_a_run_that_is_broken_by_an_episode_alone_gives_the_words_of_each():
-    env_index = np.arange(100)
+@pytest.mark.parametrize("count", [100, 400])
+def test_a_run_that_is_broken_by_an_episode_alone_gives_the_words_of_each(count):
+    env_index = np.arange(count)
     episode = np.where(env_index < 50, 3, 4)
     words = Source(0).words(env_index, 0, episode, 0)
-    np.testing.assert_array_equal(words, [reference(0, i, 0, 3 if i < 50 else 4, 0) for i in range(100)])
+    np.testing.assert_array_equal(words, [reference(0, i, 0, 3 if i < 50 else 4, 0) for i in range(count)])
+
+
+def test_environments_in_disorder_whose_ends_look_like_a_run_give_the_words_of_each():
+    env_index = np.array([4, 6, 5, 7])
+    words = Source(0).words(env_index, 0, np.full(4, 2), 0)
+    np.testing.assert_array_equal(words, [reference(0, int(i), 0, 2, 0) for i in env_index])
+
+
+@pytest.mark.parametrize("runs", [2, 64, 65])
+def test_the_switch_between_runs_and_arrays_cannot_be_seen(runs):
+    env_index = np.concatenate([np.arange(1000 * run, 1000 * run + 300 // runs + 5) for run in range(runs)])
+    words = Source(0).words(env_index, 0, np.full(len(env_index), 2), 0)
+    np.testing.assert_array_equal(words, [reference(0, int(i), 0, 2, 0) for i in env_index])
 
 
 def test_no_environment_gives_no_words():
@@ -70,13 +87,14 @@ def test_no_environment_gives_no_words():
 
 def test_the_first_published_vector_of_the_generator_is_reproduced():
     """Known answer of Random123 1.14, kat_vectors: philox4x64 10, counter 0, key 0."""
-    words = _scattered_words(np.zeros(2, np.uint64), np.array([0]), 0, np.array([0]), 0)
-    assert [f"{w:016x}" for w in words[0].tolist()] == [
-        "16554d9eca36314c",
-        "db20fe9d672d0fdc",
-        "d7e772cee186176b",
-        "7e68b68aec7ba23b",
-    ]
+    for rounds in (_few_words, _scattered_words):
+        words = rounds(np.zeros(2, np.uint64), np.array([0]), 0, np.array([0]), 0)
+        assert [f"{w:016x}" for w in words[0].tolist()] == [
+            "16554d9eca36314c",
+            "db20fe9d672d0fdc",
+            "d7e772cee186176b",
+            "7e68b68aec7ba23b",
+        ]
 
 
 def test_a_copied_source_gives_the_same_words():

@@ -87,11 +87,6 @@ class Ends:
     def __init__(self, num_envs: int, num_seats: int) -> None:
         self._num_seats = num_seats
         self._rows = np.zeros(num_envs * num_seats, np.bool_)  # which rows have ended since the episode began
-        self._envs: NDArray[np.bool_] = self._rows.reshape(num_envs, num_seats)
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._envs = self._rows.reshape(self._envs.shape)  # a copy of it would be no view
 
     def after(self, terminations: ArrayLike, truncations: ArrayLike) -> NDArray[np.intp]:
         """Returns the environments whose episode is over after a step, in ascending order."""
@@ -99,19 +94,32 @@ class Ends:
         # The first maximum: unlike `any`, this costs the same at 64 rows and at 16,384.
         if not (terminated[terminated.argmax()] or truncated[truncated.argmax()]):
             return NOBODY
-        rows = np.flatnonzero(np.logical_or(terminated, truncated))
+        rows: NDArray[np.intp] = np.logical_or(terminated, truncated).nonzero()[0]
         self._rows[rows] = True
         if self._num_seats == 1:
             return rows
         envs = np.unique(rows // self._num_seats)
-        over: NDArray[np.intp] = envs[self._envs[envs].all(axis=1)]
+        over: NDArray[np.intp] = envs[self._by_env(self._rows)[envs].all(axis=1)]
         return over
 
     def begin(self, envs: NDArray[Any] | None) -> None:
         """Begins the next episode of these environments (None: of all)."""
-        self._envs[slice(None) if envs is None else envs] = False
+        if envs is None:
+            self._rows[:] = False
+        else:
+            self._by_env(self._rows)[envs] = False
+
+    def rows_of(self, envs: NDArray[Any]) -> NDArray[np.bool_]:
+        """Returns which rows are those of these environments, shape `(num_rows,)`."""
+        rows = np.zeros(len(self._rows), np.bool_)
+        self._by_env(rows)[envs] = True
+        return rows
 
     def over(self) -> NDArray[np.bool_]:
         """Returns which environments have ended and not begun anew, shape `(num_envs,)`."""
-        over: NDArray[np.bool_] = np.logical_and.reduce(self._envs, axis=1)
+        over: NDArray[np.bool_] = np.logical_and.reduce(self._rows.reshape(-1, self._num_seats), axis=1)
         return over
+
+    def _by_env(self, rows: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Returns a view of the rows by environment; one axis is faster where it is enough."""
+        return rows if self._num_seats == 1 else rows.reshape(-1, self._num_seats)

@@ -60,7 +60,7 @@ class RowPolicies:
         """
         drawn = self._assigner.begin_episodes(envs, seed=seed)
         self._ends.begin(envs)
-        if envs is None:
+        if envs is None or envs is self._due:
             self._due = NOBODY
         elif len(self._due):
             self._due = np.setdiff1d(self._due, envs)
@@ -80,11 +80,9 @@ class RowPolicies:
         if autoreset is Autoreset.NEXT_STEP:
             self._due = ended
             return None
-        rows = np.zeros(self._shape, np.bool_)
-        rows[ended] = True
         played = self.policy_ids
         self.begin(ended)
-        return None if played is None else Finished(played, rows.reshape(-1))
+        return None if played is None else Finished(played, self._ends.rows_of(ended))
 
     def unfinished(self) -> NDArray[np.bool_]:
         """Returns which environments are in the middle of an episode."""
