@@ -39,6 +39,7 @@ class PolicyGroups:
 
     Attributes:
         num_rows: How many rows a batch has.
+        policies: The policies that have rows, ascending.
 
     Raises:
         TypeError: If `policy_ids` are no integers, or `mask` no booleans.
@@ -59,7 +60,7 @@ class PolicyGroups:
         ids = on_host(policy_ids)
         if ids.dtype.kind not in "iu" and ids.size:
             raise TypeError(f"policy_ids must be integers, got {ids.dtype}: {policy_ids!r}")
-        keys, nobody = _sortable(ids.reshape(-1))
+        keys, highest, nobody = _sortable(ids.reshape(-1))
         if mask is not None:
             acting = on_host(mask)
             if acting.dtype != np.bool_:
@@ -69,27 +70,18 @@ class PolicyGroups:
             keys = np.where(acting.reshape(-1), keys, keys.dtype.type(nobody))
         self.num_rows = len(keys)
         order = keys.argsort(kind="stable")
-        ordered = keys[order]
-        starts = (ordered[1:] != ordered[:-1]).nonzero()[0] + 1
-        policies = ordered[:1].tolist() + ordered[starts].tolist()
-        limits = [0, *starts.tolist(), len(order)]
-        if policies and policies[-1] == nobody:
-            order = order[: limits[-2]]
-            policies.pop()
-        self._order: Rows = order  # the rows that are served, policy by policy
-        self._parts = {policy: slice(*limits[i : i + 2]) for i, policy in enumerate(policies)}
+        policies, self._limits = _runs(keys, order, highest, nobody)
+        self.policies = tuple(policies)
+        self._order: Rows = order[: self._limits[-1]]  # the rows that are served, policy by policy
         self._tensors: dict[Any, Any] = {}  # `_order` on each device that asked for it
 
-    @property
-    def policies(self) -> tuple[int, ...]:
-        """The policies that have rows, ascending."""
-        return tuple(self._parts)
-
     def __len__(self) -> int:
-        return len(self._parts)
+        return len(self.policies)
 
     def __iter__(self) -> Iterator[tuple[int, Rows]]:
-        return ((policy, self._order[part]) for policy, part in self._parts.items())
+        order = self._order
+        for policy, start, stop in zip(self.policies, self._limits, self._limits[1:], strict=False):
+            yield policy, order[start:stop]
 
     def gather(self, batch: Any) -> dict[int, Any]:
         """Returns each policy's rows of a batch, policies ascending.
@@ -102,7 +94,7 @@ class PolicyGroups:
             {0: {'x': array([6])}, 1: {'x': array([5, 7])}}
         """
         ordered = mapped(self._take, with_rows(batch, self.num_rows))
-        return {policy: mapped(lambda leaf, part=part: leaf[part], ordered) for policy, part in self._parts.items()}
+        return {policy: mapped(lambda leaf, part=part: leaf[part], ordered) for policy, part in self._parts()}
 
     def scatter(self, batches: Mapping[int, Any]) -> Any:
         """Returns one batch of all rows from the batches of the policies: the inverse of `gather`.
@@ -122,14 +114,14 @@ class PolicyGroups:
             >>> PolicyGroups([1, 0, -1]).scatter({0: np.array([6]), 1: np.array([5])})
             array([5, 6, 0])
         """
-        named = _chosen(batches, self._parts, "batches")
-        parts = [_fitting(policy, named[policy], part.stop - part.start) for policy, part in self._parts.items()]
+        named = _chosen(batches, self.policies, "batches")
+        parts = [_fitting(policy, named[policy], part.stop - part.start) for policy, part in self._parts()]
         if not parts:
             return None
         try:
             return mapped(self._put, *parts)
         except ValueError as error:
-            raise ValueError(f"the batches of policies {list(self._parts)} do not fit together: {error}") from error
+            raise ValueError(f"the batches of policies {list(self.policies)} do not fit together: {error}") from error
 
     def act(self, policies: Policies, observations: Any, memory: RecurrentState | None = None) -> Any:
         """Calls every policy that has rows once, with the observations of its rows, and returns all actions.
@@ -147,7 +139,7 @@ class PolicyGroups:
             KeyError: If a policy that has rows is missing; none has been called then.
             ValueError: If a policy returns not a row for each of its rows.
         """
-        called = _chosen(policies, self._parts, "policies")
+        called = _chosen(policies, self.policies, "policies")
         batches = self.gather(observations)
         actions, states = {}, {}
         for policy, rows in self:
@@ -157,9 +149,14 @@ class PolicyGroups:
                 actions[policy] = called[policy](batches[policy])
         whole = self.scatter(actions)
         if memory is not None:
-            for policy, state in states.items():
-                memory.write(policy, self._order[self._parts[policy]], state)
+            for policy, rows in self:
+                if policy in states:
+                    memory.write(policy, rows, states[policy])
         return whole
+
+    def _parts(self) -> Iterator[tuple[int, slice]]:
+        """Yields each policy and where its rows are in the order."""
+        return zip(self.policies, map(slice, self._limits, self._limits[1:]), strict=True)
 
     def _take(self, leaf: Any) -> Any:
         if is_tensor(leaf):
@@ -303,16 +300,30 @@ def _fitting(policy: int, batch: Any, count: int) -> Any:
         raise ValueError(f"policy {policy} must return a row for each of its rows: {error}") from error
 
 
-def _sortable(ids: NDArray[Any]) -> tuple[NDArray[Any], int]:
-    """Returns the policies in the narrowest type, and what nobody (-1) is in it: its highest number.
+def _sortable(ids: NDArray[Any]) -> tuple[NDArray[Any], int, int]:
+    """Returns policies in the narrowest type, the highest of them, and nobody (-1) in that type: its highest number.
 
     NumPy sorts numbers of 8 and 16 bits by radix, in a third of the time.
     """
-    lowest, highest = (int(ids.min()), int(ids.max())) if ids.size else (0, 0)
+    lowest, highest = (int(ids.min()), int(ids.max())) if ids.size else (-1, -1)
     if lowest < -1 or highest > MAX_INDEX:
         wrong = lowest if lowest < -1 else highest
         raise ValueError(f"policy_ids must be from 0 to {MAX_INDEX}, or -1 where nobody acts, got {wrong}")
-    for narrow, nobody in _NARROW:
-        if highest < nobody:
-            break
-    return ids.astype(narrow), nobody
+    narrow, nobody = next(pair for pair in _NARROW if highest < pair[1])
+    return ids.astype(narrow), highest, nobody
+
+
+def _runs(keys: NDArray[Any], order: Rows, highest: int, nobody: int) -> tuple[list[int], list[int]]:
+    """Returns the policies that have rows, ascending, and where the rows of each begin in the order, and of nobody."""
+    if highest < 256:  # so few that it is quicker to look for each of them than at every row
+        candidates = np.arange(highest + 2, dtype=keys.dtype)
+        candidates[-1] = nobody
+        starts = keys.searchsorted(candidates, sorter=order)
+        served = (starts[1:] > starts[:-1]).nonzero()[0]
+        return candidates[served].tolist(), [*starts[served].tolist(), int(starts[-1])]
+    ordered = keys[order]
+    limits = [0, *((ordered[1:] != ordered[:-1]).nonzero()[0] + 1).tolist(), len(order)]
+    policies = ordered[limits[:-1]].tolist()
+    if policies[-1] == nobody:
+        policies.pop(), limits.pop()
+    return policies, limits

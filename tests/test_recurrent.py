@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pz_policymap import PolicyGroups, RecurrentState
@@ -45,6 +45,7 @@ def steps_by_hand(rows_of, begins, policy_ids):
     return shown
 
 
+@settings(deadline=None)
 @given(st.data())
 def test_state_is_kept_per_row_whoever_acts_beside_it(data):
     num_rows = data.draw(st.integers(1, 5))

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -45,6 +45,7 @@ def rows_by_masks(ids, mask):
     return {policy: np.flatnonzero((flat == policy) & acting).tolist() for policy in policies}
 
 
+@settings(deadline=None)
 @given(grouped())
 def test_groups_are_those_of_a_loop_of_masks(case):
     groups, expected = PolicyGroups(*case), rows_by_masks(*case)
@@ -55,6 +56,7 @@ def test_groups_are_those_of_a_loop_of_masks(case):
     assert groups.num_rows == case[0].size
 
 
+@settings(deadline=None)
 @given(grouped())
 def test_every_row_is_served_exactly_once(case):
     expected = rows_by_masks(*case)
@@ -74,6 +76,7 @@ def batch_of(num_rows):
     return {"a": numbers, "b": (np.stack([numbers, -numbers], axis=1), [Both(numbers.astype(int), numbers > 3)])}
 
 
+@settings(deadline=None)
 @given(grouped())
 def test_scatter_is_the_inverse_of_gather(case):
     groups = PolicyGroups(*case)
@@ -95,6 +98,7 @@ def test_scatter_is_the_inverse_of_gather(case):
         assert back["b"][1][0].there.dtype == np.bool_
 
 
+@settings(deadline=None)
 @given(grouped())
 def test_gather_is_indexing_with_the_rows(case):
     groups = PolicyGroups(*case)
@@ -106,6 +110,7 @@ def test_gather_is_indexing_with_the_rows(case):
         np.testing.assert_equal(gathered[policy]["b"][1][0].here, batch["b"][1][0].here[rows])
 
 
+@settings(deadline=None)
 @given(grouped())
 def test_acting_is_a_loop_of_masks(case):
     ids, mask = case
@@ -434,6 +439,7 @@ def torch():
     return pytest.importorskip("torch")
 
 
+@settings(deadline=None)
 @given(grouped())
 def test_tensors_are_served_as_arrays_are(case):
     torch = pytest.importorskip("torch")

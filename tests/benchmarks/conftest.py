@@ -1,0 +1,45 @@
+"""One table of all ratios, after the tests that measured them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from tests.benchmarks.ratios import Ratio, medians, table
+
+MEASURED = pytest.StashKey[list[Ratio]]()
+
+
+@pytest.fixture
+def side_by_side(benchmark: Any) -> Callable[..., list[float]]:
+    """`medians`, in the one round that pytest-benchmark times."""
+
+    def measure(*functions: Callable[[], Any], **settings: Any) -> list[float]:
+        return benchmark.pedantic(medians, functions, settings)
+
+    return measure
+
+
+@pytest.fixture
+def report(benchmark: Any, request: pytest.FixtureRequest) -> Callable[..., None]:
+    """Puts a `Ratio` into the table, and fails where it is past its tolerance."""
+
+    def put(*fields: Any, **more: Any) -> None:
+        ratio = Ratio(*fields, **more)
+        request.config.stash.setdefault(MEASURED, []).append(ratio)
+        benchmark.extra_info[ratio.what] = ratio.measured
+        if not benchmark.stats:
+            benchmark.pedantic(lambda: None)  # what is no time has been measured: pytest-benchmark wants one
+        assert ratio.within(ratio.tolerance), f"{ratio.measured:.3g} is past the tolerance of {ratio.tolerance:g}"
+
+    return put
+
+
+def pytest_terminal_summary(config: pytest.Config) -> None:
+    """Prints the table."""
+    ratios = config.stash.get(MEASURED, [])
+    if ratios:
+        Console(width=max(120, Console().width)).print(table(ratios))

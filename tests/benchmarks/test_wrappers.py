@@ -1,0 +1,149 @@
+"""What the tag costs in PettingZoo environments: of itself, and of whole steps."""
+
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+import pz_policymap as pm
+
+pettingzoo = pytest.importorskip("pettingzoo")
+
+NUM_POLICIES = 8
+
+
+class Still(pettingzoo.ParallelEnv):
+    """Nothing happens, at no cost."""
+
+    metadata: ClassVar[dict[str, Any]] = {"name": "still_v0"}
+
+    def __init__(self, num_agents, infos):
+        self.possible_agents = self.agents = [f"agent_{i}" for i in range(num_agents)]
+        self.nothing = dict.fromkeys(self.agents, 0)
+        self.infos = {agent: {f"key_{i}": i for i in range(infos)} for agent in self.agents}
+        self.outcome = (self.nothing, self.nothing, self.nothing, self.nothing, self.infos)
+
+    def reset(self, seed=None, options=None):
+        return self.nothing, self.infos
+
+    def step(self, actions):
+        return self.outcome
+
+
+class StillTurns(pettingzoo.AECEnv):
+    """The same in turns."""
+
+    metadata: ClassVar[dict[str, Any]] = {"name": "still_turns_v0"}
+
+    def __init__(self, num_agents):
+        super().__init__()
+        self.possible_agents = [f"agent_{i}" for i in range(num_agents)]
+
+    def reset(self, seed=None, options=None):
+        self.agents = list(self.possible_agents)
+        self.agent_selection = self.agents[0]
+        self.rewards = self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)
+        self.terminations = self.truncations = dict.fromkeys(self.agents, False)
+        self.infos = {agent: {} for agent in self.agents}
+
+    def observe(self, agent):
+        return 0
+
+    def step(self, action):
+        pass
+
+
+@pytest.mark.parametrize("num_keys", [0, 3])
+@pytest.mark.parametrize("num_agents", [2, 10, 64, 256])
+def test_a_tag_costs_what_a_person_would_pay(side_by_side, report, num_agents, num_keys):
+    bare = Still(num_agents, num_keys)
+    wrapped = pm.PolicyMapParallel(bare, NUM_POLICIES)
+    wrapped.reset(seed=0)
+    policy_ids = wrapped.policy_ids
+    actions = bare.nothing
+
+    def by_hand():
+        observations, rewards, terminations, truncations, infos = bare.step(actions)
+        infos = {agent: {**info, "policy_id": policy_ids[agent]} for agent, info in infos.items()}
+        return observations, rewards, terminations, truncations, infos
+
+    assert by_hand() == wrapped.step(actions)
+    ours, persons = side_by_side(lambda: wrapped.step(actions), by_hand, rounds=101)
+    what = f"PolicyMapParallel.step, tag alone, {num_agents} agents, infos of {num_keys} keys"
+    report(what, "the dict comprehension of a person", ours / persons, 1.1, 2)
+
+
+def simple_spread():
+    return pytest.importorskip("mpe2.simple_spread_v3").parallel_env(N=10, max_cycles=10**9)
+
+
+def pistonball():
+    butterfly = pytest.importorskip("pettingzoo.butterfly.pistonball_v6")
+    return butterfly.parallel_env(max_cycles=10**9)
+
+
+@pytest.mark.parametrize("make", [simple_spread, pistonball])
+def test_a_whole_step_costs_what_the_bare_one_does(side_by_side, report, make):
+    environments = [make(), pm.wrap(make(), NUM_POLICIES)]
+    for env in environments:
+        env.reset(seed=0)
+    space = environments[0].action_space(environments[0].possible_agents[0])
+    actions = {agent: np.zeros_like(space.sample()) for agent in environments[0].possible_agents}
+    bare, wrapped = side_by_side(*[lambda env=env: env.step(actions) for env in environments], rounds=201)
+    report(f"a step of {make.__name__}, wrapped", "the bare environment", wrapped / bare, 1.02, 1.3)
+
+
+def test_last_costs_the_same_at_any_number_of_agents(side_by_side, report):
+    few, many = (pm.PolicyMapAEC(StillTurns(num_agents), NUM_POLICIES) for num_agents in (2, 256))
+    few.reset(seed=0)
+    many.reset(seed=0)
+    times = side_by_side(many.last, few.last, rounds=101)
+    report("PolicyMapAEC.last(), 256 agents", "the same, 2 agents", times[0] / times[1], 1.2, 2)
+
+
+def test_a_turn_costs_little_more_than_that_of_a_wrapper_that_does_nothing(side_by_side, report):
+    from pettingzoo.utils import BaseWrapper
+
+    environments = [pm.PolicyMapAEC(StillTurns(2), NUM_POLICIES), BaseWrapper(StillTurns(2))]
+    for env in environments:
+        env.reset(seed=0)
+
+    def turn(env):
+        env.last()
+        env.step(0)
+
+    ours, theirs = side_by_side(*[lambda env=env: turn(env) for env in environments], rounds=101)
+    report("a turn of PolicyMapAEC: last and step", "PettingZoo's BaseWrapper", ours / theirs, 1.5, 3)
+
+
+def test_a_reset_with_a_draw_is_faster_than_an_agent_indicator(side_by_side, report):
+    supersuit = pytest.importorskip("supersuit")
+    ours, theirs = (
+        pm.wrap(simple_spread(), NUM_POLICIES, resample_every=1),
+        supersuit.agent_indicator_v0(simple_spread()),
+    )
+    ours.reset(seed=0), theirs.reset(seed=0)
+    times = side_by_side(ours.reset, theirs.reset, rounds=101)
+    report("reset with a draw, 10 agents", "SuperSuit's agent_indicator_v0", times[0] / times[1], 1, 1.5)
+
+
+def test_a_step_adds_less_time_than_an_agent_indicator(side_by_side, report):
+    supersuit = pytest.importorskip("supersuit")
+    environments = [
+        simple_spread(),
+        pm.wrap(simple_spread(), NUM_POLICIES),
+        supersuit.agent_indicator_v0(simple_spread()),
+    ]
+    for env in environments:
+        env.reset(seed=0)
+    actions = dict.fromkeys(environments[0].possible_agents, 0)
+    bare, ours, theirs = side_by_side(*[lambda env=env: env.step(actions) for env in environments], rounds=301)
+    ratio = (theirs - bare) / max(ours - bare, 1e-9)
+    report(
+        "time that wrap adds to a step, how much less",
+        "SuperSuit's agent_indicator_v0",
+        ratio,
+        10,
+        3,
+        more_is_better=True,
+    )
