@@ -1,0 +1,218 @@
+"""Weighted with a matrix inside Focal: the background is drawn by the focal policy's row."""
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare
+
+import pz_policymap as pm
+from pz_policymap import (
+    Draw,
+    Episode,
+    Fixed,
+    Focal,
+    FromFunction,
+    Payoff,
+    PolicyAssigner,
+    Roles,
+    Shared,
+    Teams,
+    Uniform,
+    Weighted,
+    pfsp,
+)
+from tests.stub_envs import StubParallel
+
+MIN_P = 1e-4  # of a chi-square test; the seeds are fixed, so it passes or fails once and for all
+AGENTS = ["a", "b", "c", "d"]
+MATRIX = np.array([[0.1, 0.2, 0.3, 0.4], [4.0, 3.0, 2.0, 1.0], [0.0, 1.0, 0.0, 1.0]])
+
+
+def draw_of(num_envs=1, agents=AGENTS, seed=0):
+    return Draw.at(seed, agents, np.arange(num_envs), np.zeros(num_envs, np.int64))
+
+
+def test_each_focal_policy_meets_opponents_by_its_own_row():
+    policies = Focal(Uniform(3), Weighted(MATRIX), rotate=False).assign(draw_of(20_000))
+    for row, weights in enumerate(MATRIX):
+        met = policies[policies[:, 0] == row, 1:]
+        counts = np.bincount(met.ravel(), minlength=4)
+        possible = weights > 0
+        assert not counts[~possible].any()
+        expected = weights[possible] / weights.sum() * counts.sum()
+        assert chisquare(counts[possible], expected).pvalue > MIN_P
+
+
+@pytest.mark.parametrize("rotate", [False, True])
+def test_a_row_draws_just_as_a_vector_does(rotate):
+    by_row = Focal(Fixed(1), Weighted(MATRIX), rotate=rotate).assign(draw_of(500))
+    by_vector = Focal(Fixed(1), Weighted(MATRIX[1]), rotate=rotate).assign(draw_of(500))
+    np.testing.assert_array_equal(by_row, by_vector)
+
+
+# Policy i meets policy 10 + i alone: who was met tells by which row.
+MARKED = Weighted(np.eye(6), policies=[10, 11, 12, 13, 14, 15])
+NAMES = ("x_0", "x_1", "y_0", "y_1")
+
+
+@pytest.mark.parametrize(
+    "background",
+    [
+        MARKED,
+        Shared(MARKED),
+        Teams(MARKED),
+        Roles({"x": MARKED, "y": Shared(MARKED)}),
+        Roles({"x": Teams(Shared(MARKED)), "y": Roles({"y": MARKED})}),
+    ],
+    ids=["itself", "shared", "teams", "roles", "deeper"],
+)
+@pytest.mark.parametrize("rotate", [False, True])
+def test_the_row_reaches_a_rule_however_deep_in_the_background(background, rotate):
+    policies = Focal(Uniform(6), background, rotate=rotate).assign(draw_of(300, NAMES))
+    is_focal = policies < 10
+    assert (np.count_nonzero(is_focal, axis=1) == 1).all()
+    focal = policies[is_focal][:, None]
+    assert (np.where(is_focal, focal + 10, policies) == focal + 10).all()
+    assert set(focal.ravel()) == set(range(6))
+
+
+def test_of_several_focal_seats_the_first_gives_the_row():
+    for rotate in (False, True):
+        policies = Focal(Uniform(6), MARKED, num_focal=2, rotate=rotate).assign(draw_of(300))
+        first = policies[np.arange(300), np.argmax(policies < 10, axis=1)]
+        assert (policies[policies >= 10].reshape(300, 2) == first[:, None] + 10).all()
+
+
+def test_a_focal_rule_inside_the_background_has_a_row_of_its_own():
+    inner = Focal(Fixed(5), MARKED, rotate=False)
+    policies = Focal(Fixed(2), inner, rotate=False).assign(draw_of(5))
+    assert (policies == [2, 5, 15, 15]).all()
+
+
+def test_a_focal_part_inside_the_background_is_drawn_by_the_outer_row():
+    inner = Focal(MARKED, Fixed(0), rotate=False)
+    assert (Focal(Fixed(2), inner, rotate=False).assign(draw_of(5)) == [2, 12, 0, 0]).all()
+
+
+def test_teams_around_the_whole_play_by_teams():
+    policies = Teams(Focal(Uniform(6), MARKED)).assign(draw_of(200, NAMES))
+    assert (policies[:, [0, 2]] == policies[:, [1, 3]]).all()
+    assert (abs(policies[:, 0] - policies[:, 2]) == 10).all()
+
+
+def test_prioritised_self_play_follows_the_ledger_at_every_draw():
+    payoff = Payoff(4)
+    rule = Focal(Uniform([0, 1]), Weighted(lambda: pfsp(payoff.win_rates, power=64.0)), rotate=False)
+    assigner = PolicyAssigner(rule, ["learner", "opponent"], num_envs=400, resample_every=1, seed=0)
+    before = assigner.begin_episodes()
+    assert {tuple(pair) for pair in before.tolist()} == {(i, j) for i in (0, 1) for j in range(4)}
+    for _ in range(50):  # each learner loses to one opponent and beats the others
+        for learner, nemesis in ((0, 2), (1, 3)):
+            for opponent in {0, 1, 2, 3} - {learner}:
+                won = -1.0 if opponent == nemesis else 1.0
+                payoff.record(Episode(policies=[learner, opponent], returns=[won, -won]))
+    held = assigner.begin_episodes([7])
+    np.testing.assert_array_equal(held[np.arange(400) != 7], before[np.arange(400) != 7])
+    after = assigner.begin_episodes()
+    assert {tuple(pair) for pair in after.tolist()} == {(0, 2), (1, 3)}
+
+
+def test_a_draw_asks_for_a_matrix_once_and_keeps_it_for_late_agents_even_after_a_restart(tmp_path):
+    weights = [np.eye(3), np.eye(3)[::-1]]
+    asked = []
+
+    def ask():
+        asked.append(1)
+        return weights[len(asked) - 1]
+
+    rule = Focal(Fixed(0), Weighted(ask), rotate=False)
+    script = [("a", "b"), ("a", "b", "c"), ()]
+    env = pm.wrap(StubParallel(script, possible_agents=None), rule, seed=0)
+    env.reset()
+    assert env.policy_ids == {"a": 0, "b": 0}
+    pm.save(tmp_path / "run.npz", assigner=env.assigner.state_dict(unfinished=False))
+    env.step({})
+    assert env.policy_ids == {"a": 0, "b": 0, "c": 0}
+    assert len(asked) == 1
+
+    resumed = pm.wrap(StubParallel(script, possible_agents=None), rule, seed=0)
+    resumed.assigner.load_state_dict(pm.load(tmp_path / "run.npz")["assigner"])
+    resumed.reset()  # the second episode of the block
+    resumed.step({})
+    assert resumed.policy_ids == {"a": 0, "b": 0, "c": 0}
+    assert len(asked) == 1
+
+
+def test_columns_are_the_policies_and_rows_the_focal_indices():
+    rule = Weighted([[1, 0], [0, 1]], policies=[7, 4])
+    assert (Focal(Fixed(1), rule, rotate=False).assign(draw_of(3)) == [1, 4, 4, 4]).all()
+    assert Weighted(MATRIX).num_policies == 4
+    assert rule.num_policies is None
+
+
+def test_a_matrix_is_a_setting_that_describes_itself():
+    assert Weighted([[1, 0], [0, 1]]) == Weighted(np.eye(2))
+    assert Weighted([[1, 0], [0, 1]]).fingerprint != Weighted([[1, 0], [1, 0]]).fingerprint
+    assert hash(Weighted(np.eye(2))) == hash(Weighted(np.eye(2)))
+
+
+@pytest.mark.parametrize(
+    ("weights", "policies", "error", "message"),
+    [
+        ([[1, 0], [0, 0]], None, ValueError, "weights must not all be zero in row 1"),
+        ([[1, 0], [0, -1]], None, ValueError, "weights must be finite and not negative"),
+        ([[1, 0], [0, np.nan]], None, ValueError, "weights must be finite and not negative"),
+        ([[1, 0], [0, 1]], 3, ValueError, "weights must be 3, one a policy, got 2"),
+        ([[[1]]], None, ValueError, r"weights must be a vector, .* or a matrix of such rows, got shape \(1, 1, 1\)"),
+        ([[]], None, ValueError, r"weights must be a vector, .* got shape \(1, 0\)"),
+    ],
+)
+def test_a_bad_matrix_is_refused_at_once_or_from_a_callable_at_the_draw(weights, policies, error, message):
+    with pytest.raises(error, match=message):
+        Weighted(weights, policies)
+    assigner = PolicyAssigner(Focal(Fixed(0), Weighted(lambda: weights, policies)), AGENTS, seed=0)
+    with pytest.raises(error, match=message):
+        assigner.begin_episodes()
+    assert assigner.episode.tolist() == [-1]
+
+
+def test_rows_of_different_lengths_are_refused():
+    with pytest.raises(TypeError, match=r"weights must be a vector or a matrix of numbers, got \[\[1, 0\], \[1\]\]"):
+        Weighted([[1, 0], [1]])
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        Weighted(MATRIX),
+        Shared(Weighted(MATRIX)),
+        Roles({"a": Weighted(MATRIX)}, lambda agent: "a"),
+        Focal(Weighted(MATRIX), Uniform(2)),
+        Teams(Focal(Teams(Weighted(MATRIX)), Uniform(2))),
+    ],
+    ids=repr,
+)
+def test_a_matrix_outside_of_focal_is_an_error_at_construction_that_says_so(rule):
+    assert rule.needs_focal
+    with pytest.raises(ValueError, match=r"matrix of weights, whose row is the focal policy's, outside of Focal"):
+        PolicyAssigner(rule, AGENTS)
+    with pytest.raises(ValueError, match=r"weights are a matrix, whose row is the focal policy's, outside of Focal's"):
+        rule.assign(draw_of())
+
+
+def test_a_callable_that_returns_a_matrix_outside_of_focal_is_an_error_at_the_draw():
+    assigner = PolicyAssigner(Weighted(lambda: MATRIX), AGENTS, seed=0)
+    with pytest.raises(ValueError, match=r"Weighted.* failed at the draw of environment 0, episode 0: .*Focal's back"):
+        assigner.begin_episodes()
+
+
+@pytest.mark.parametrize("rule", [Focal(Uniform(2), Weighted(MATRIX)), Weighted(lambda: MATRIX), Weighted([1, 2])])
+def test_other_rules_need_no_focal_policy(rule):
+    assert not rule.needs_focal
+
+
+@pytest.mark.parametrize("focal", [Fixed(3), FromFunction(lambda agents, draw: dict.fromkeys(agents, 3))])
+def test_a_focal_policy_without_a_row_is_an_error_that_names_it(focal):
+    assigner = PolicyAssigner(Focal(focal, Weighted(MATRIX)), AGENTS, seed=0, env_index=5)
+    message = "weights must have a row for every focal policy, got 3 rows and focal policy 3 in environment 5"
+    with pytest.raises(ValueError, match=message):
+        assigner.begin_episodes()
