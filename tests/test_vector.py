@@ -9,16 +9,17 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium.error import ResetNeeded
-from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
+from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv
 from gymnasium.wrappers.vector import DictInfoToList, RecordEpisodeStatistics
 from mpe2 import simple_spread_v3
 from supersuit import concat_vec_envs_v1
 from supersuit.vector import ConcatVecEnv, MarkovVectorEnv
 
 import pz_policymap as pm
-from tests.vector_envs import Countdown, Mortal, ScriptedVector
+from pz_policymap.wrappers.autoreset import Autoreset
+from tests.vector_envs import KNOWS_MODES, Countdown, Mortal, ScriptedVector, in_mode, needs_modes
 
-MODES = list(AutoresetMode)
+MODES = list(Autoreset)
 NEXT_STEP, SAME_STEP, DISABLED = MODES
 
 
@@ -136,12 +137,15 @@ class TestModes:
         env.reset(options={"reset_mask": np.array([True, True])})
         assert env.assigner.episode.tolist() == [0, 0]
 
-    @pytest.mark.parametrize("given", ["SameStep", SAME_STEP])
+    @pytest.mark.parametrize("given", ["SameStep", pytest.param("AutoresetMode.SAME_STEP", marks=needs_modes)])
     def test_a_mode_may_be_given_where_the_environment_declares_none(self, given):
+        if given.startswith("AutoresetMode"):
+            given = gymnasium.vector.AutoresetMode.SAME_STEP
         env, drawn = scripted(1, [[0]], declared=False, autoreset_mode=given), table(1)
         env.reset()
         assert ids(env.step(0)[4]) == at(drawn, [1])
 
+    @needs_modes
     def test_an_environment_whose_mode_nobody_says_is_refused_at_its_first_reset(self):
         env = scripted(1, declared=False)
         with pytest.raises(ValueError, match=r"autoreset_mode must be given.*'NextStep', 'SameStep', 'Disabled'"):
@@ -164,11 +168,12 @@ class TestAgreement:
     )
     def test_wrappers_inside_and_a_wrapper_outside_show_the_same_ids_over_200_steps(self, mode, vectoriser, mapping):
         count, settings = 4, {"seed": 7, "resample_every": 3}
-        vectorise = partial(self.VECTORISERS[vectoriser], autoreset_mode=mode)
-        inside = vectorise(pm.env_fns(Countdown, count, mapping, env_index=2, **settings))
-        outside = pm.wrap(vectorise([Countdown] * count), mapping, env_index=2, **settings)
+        vectorise = self.VECTORISERS[vectoriser]
+        inside = in_mode(vectorise, pm.env_fns(Countdown, count, mapping, env_index=2, **settings), mode)
+        outside = pm.wrap(in_mode(vectorise, [Countdown] * count, mode), mapping, env_index=2, **settings)
         masks = np.random.default_rng(0)
-        explicit = mode is not NEXT_STEP or vectoriser != "async without shared memory"  # which resets twice
+        twice = mode is NEXT_STEP and vectoriser == "async without shared memory"  # what an explicit reset would do
+        explicit = KNOWS_MODES and not twice
         compared, finished, seen = 0, 0, set()
 
         def agree(one, other):
@@ -433,7 +438,7 @@ class TestListInfos:
         assert said == [{"x": 1}] * 3
 
     def test_a_list_may_come_from_gymnasium_which_declares_its_mode(self):
-        vector = DictInfoToList(SyncVectorEnv([Countdown] * 3, autoreset_mode=SAME_STEP))
+        vector = DictInfoToList(in_mode(SyncVectorEnv, [Countdown] * 3, SAME_STEP))
         env, twin = (pm.wrap(v, 1000, seed=0, resample_every=1) for v in (vector, copy.deepcopy(vector.env)))
         env.reset(seed=0)
         twin.reset(seed=0)
@@ -674,6 +679,7 @@ class TestFaults:
         assert env.policy_ids.tolist() == [2, 2]
 
 
+@needs_modes
 def test_other_wrappers_see_the_mask_that_the_environment_inside_takes():
     env = RecordEpisodeStatistics(scripted(2, [[], []], DISABLED))
     env.reset()

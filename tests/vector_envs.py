@@ -7,11 +7,28 @@ from typing import Any, ClassVar
 
 import gymnasium
 import numpy as np
+import pytest
 from gymnasium.vector import VectorEnv
 from pettingzoo.utils.env import ParallelEnv
 
+from pz_policymap.wrappers.autoreset import Autoreset
+
 BOX = gymnasium.spaces.Box(0, 1000, (1,), np.float32)
 TWO = gymnasium.spaces.Discrete(2)
+
+KNOWS_MODES = hasattr(gymnasium.vector, "AutoresetMode")
+needs_modes = pytest.mark.skipif(
+    not KNOWS_MODES, reason="Gymnasium 1.0 resets in the next step alone, and knows no masks"
+)
+
+
+def in_mode(vectorise: Any, fns: Sequence[Any], mode: Autoreset) -> Any:
+    """Returns a vector environment of Gymnasium's in this autoreset mode, where this version has it."""
+    if KNOWS_MODES:
+        return vectorise(fns, autoreset_mode=mode.value)
+    if mode is not Autoreset.NEXT_STEP:
+        pytest.skip("Gymnasium 1.0 resets in the next step alone")
+    return vectorise(fns)
 
 
 class Countdown(gymnasium.Env):
@@ -70,6 +87,8 @@ class ScriptedVector(VectorEnv):
         fail_at: Sequence[int] = (),
     ) -> None:
         self.num_envs = num_envs
+        if isinstance(mode, Autoreset) and KNOWS_MODES:
+            mode = gymnasium.vector.AutoresetMode(mode.value)
         self.metadata = {} if mode is None else {"autoreset_mode": mode}
         self.ends = [list(rows) for rows in ends]
         self.infos = {} if infos is None else infos
