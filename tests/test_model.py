@@ -5,8 +5,8 @@ with foreign keys; errors thrown from reset) meet random calls.
 """
 
 import copy
-import pickle
 
+import cloudpickle
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -142,14 +142,9 @@ class WrapperMachine(RuleBasedStateMachine):
         self.model.rule = mapping
         self.model.redraw |= now
 
-    @rule(copied=st.sampled_from([copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))]))
+    @rule(copied=st.sampled_from([copy.deepcopy, lambda env: cloudpickle.loads(cloudpickle.dumps(env))]))
     def copy(self, copied):
-        rule, self.env.assigner._mapping = self.env.assigner._mapping, pm.Fixed(0)  # functions are not pickled
-        drawn, self.env.assigner._drawn = self.env.assigner._drawn, None
-        make_infos, self.env.unwrapped.make_infos = self.env.unwrapped.make_infos, None
-        other = copied(self.env)
-        other.assigner._mapping, other.assigner._drawn, other.unwrapped.make_infos = rule, drawn, make_infos
-        self.env = other
+        self.env = copied(self.env)
 
     @rule()
     def state_into_another_object(self):
