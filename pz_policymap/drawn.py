@@ -85,7 +85,7 @@ def joined(drawn: Drawn, numbers: Numbers, draw_episode: IntArray, agents: Seque
 
     The rule is asked for the longer seat list at the episode of the draw, and only the new seats are taken.
     """
-    late = [agent for agent in agents if agent not in drawn.agents]
+    late = [agent for agent in dict.fromkeys(agents) if agent not in drawn.agents]
     if not late:
         return drawn
     if len(drawn.policy_ids) > 1 or drawn.bound.needs_all_seats:

@@ -9,6 +9,7 @@ import cloudpickle
 import numpy as np
 import pytest
 from mpe2 import simple_spread_v3, simple_tag_v3
+from pettingzoo.test.example_envs import generated_agents_env_v0
 from pettingzoo.utils import BaseParallelWrapper, BaseWrapper, aec_to_parallel, parallel_to_aec
 
 import pz_policymap as pm
@@ -150,6 +151,29 @@ class TestLateAgents:
         env = parallel(live=(("a",), ("a", "b"), ()), infos=lambda t, agents: {}, possible_agents=None, seed=0)
         env.reset()
         assert set(step(env)) == {"a", "b"}
+
+    @pytest.mark.parametrize("infos", [lambda t, agents: {}, lambda t, agents: {a: {} for a in reversed(agents)}])
+    def test_agents_that_come_together_are_seated_in_the_environments_order_whatever_their_infos(self, infos):
+        live = (("a",), ("a", "b", "c"), ())
+        envs = [parallel(live=live, infos=i, possible_agents=None, seed=0) for i in (None, infos)]
+        for env in envs:
+            env.reset()
+            step(env)
+        assert envs[0].policy_ids == envs[1].policy_ids
+
+    def test_who_plays_whom_does_not_depend_on_what_is_looked_at(self):
+        looks = [lambda env: None, lambda env: env.infos, lambda env: env.last(), lambda env: env.policy_ids]
+        played = []
+        for look in looks:
+            env = pm.wrap(generated_agents_env_v0.env(), 1000, seed=0)
+            env.reset(seed=0)
+            for agent in env.agent_iter(300):
+                look(env)
+                ended = env.terminations[agent] or env.truncations[agent]
+                env.step(None if ended else env.unwrapped.action_space(agent).n - 1)
+            played.append(env.policy_ids)
+        assert played == [played[0]] * 4
+        assert len(played[0]) > 10
 
     def test_a_function_that_does_not_know_a_late_agent_is_named(self):
         env = self.late(lambda agents, draw: {agent: 0 for agent in agents if agent == "a"})

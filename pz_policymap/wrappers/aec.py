@@ -78,6 +78,13 @@ class PolicyMapAEC(PolicyTags[AgentID], BaseWrapper[AgentID, ObsType, ActionType
         self.env.reset(seed=seed, options=options)
         self._begin_episode(self.env.infos, seed, forced)
 
+    @override
+    def step(self, action: ActionType) -> None:
+        """Steps the environment; agents that come late are given their policies in the order in which they come."""
+        self.env.step(action)
+        if self._generated:
+            self._welcome(self.env.agents)
+
     @property
     def infos(self) -> dict[AgentID, Info]:  # type: ignore[override]  # read-only, where PettingZoo declares a variable
         """The infos of all agents, each a fresh dict with its tag."""

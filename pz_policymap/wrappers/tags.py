@@ -39,9 +39,11 @@ class PolicyTags(Generic[AgentID]):
         if not isinstance(info_key, str):
             raise TypeError(f"info_key must be a string, got {info_key!r}")
         self.info_key = info_key
+        possible_agents = getattr(self.env, "possible_agents", None)
+        self._generated = possible_agents is None  # agents appear as the episode goes
         self.assigner = PolicyAssigner(
             mapping,
-            getattr(self.env, "possible_agents", None),
+            possible_agents,
             resample_every=resample_every,
             warmup_episodes=warmup_episodes,
             seed=seed,
@@ -124,17 +126,20 @@ class PolicyTags(Generic[AgentID]):
                 f"the info of {agent!r} is {dict(info)}; wrap with another info_key"
             )
 
-    def _tag_of(self, agent: AgentID) -> Info:
-        """Returns the tag of an agent; one not seen before has come late and is given its policy now."""
-        if agent not in self._tags:
-            self.assigner.add_agents([agent])
-            self._tags[agent] = {self.info_key: self.assigner.assignment()[agent]}
-        return self._tags[agent]
+    def _welcome(self, agents: Collection[AgentID]) -> None:
+        """Gives agents not seen before in this episode, who have come late, their policies."""
+        late = [agent for agent in dict.fromkeys(agents) if agent not in self._tags]
+        if late:
+            self.assigner.add_agents(late)
+            assignment = self.assigner.assignment()
+            self._tags.update((agent, {self.info_key: assignment[agent]}) for agent in late)
 
     def _tagged(self, agent: AgentID, info: Any) -> Info:
         """Returns a fresh info of one agent with its tag; `info` may be missing (None)."""
         self._check_free(agent, info)
-        return {**(info or {}), **self._tag_of(agent)}
+        if agent not in self._tags:
+            self._welcome([*self.env.agents, agent])
+        return {**(info or {}), **self._tags[agent]}
 
     def _tag_all(self, infos: Mapping[Any, Any], agents: Collection[AgentID]) -> dict[Any, Any]:
         """Returns fresh infos: tagged for agents, who all have one, and as they came for keys that are no agents."""
@@ -150,11 +155,9 @@ class PolicyTags(Generic[AgentID]):
                     return tagged
             except (KeyError, TypeError):
                 pass  # an agent without an info, or one that has come late
-        live = self.env.agents
-        result = {
-            agent: self._tagged(agent, info) if agent in self._tags or agent in agents or agent in live else info
-            for agent, info in infos.items()
-        }
+        self._welcome(agents)  # in this order, whatever infos there are
+        self._welcome(self.env.agents)
+        result = {agent: self._tagged(agent, info) if agent in self._tags else info for agent, info in infos.items()}
         for agent in agents:
             if agent not in result:
                 result[agent] = self._tagged(agent, None)
