@@ -165,10 +165,11 @@ class PolicyStatistics:
             [episodes.dtype, steps.dtype, recent.dtype] != [np.int64, np.int64, np.float64]
             or [episodes.shape, steps.shape, recent.shape] != [(size,), (size,), (size, self.window, 2)]
             or not size
+            or not np.isfinite(recent).all()
         ):
             raise ValueError(
-                f"state does not fit: 'episodes' and 'steps' must be integers of shape (n,) and 'recent' floats of "
-                f"shape (n, {self.window}, 2), got shapes {episodes.shape}, {steps.shape} and {recent.shape}"
+                f"state does not fit: 'episodes' and 'steps' must be integers of shape (n,) and 'recent' finite floats "
+                f"of shape (n, {self.window}, 2), got shapes {episodes.shape}, {steps.shape} and {recent.shape}"
             )
         size = max(size, self.num_policies)
         self._episodes, self._steps, self._recent = episodes, steps, recent
