@@ -167,4 +167,4 @@ class WrapperMachine(RuleBasedStateMachine):
 
 
 TestParallel = WrapperMachine.TestCase
-TestParallel.settings = settings(max_examples=300, stateful_step_count=25, deadline=None)
+TestParallel.settings = settings(max_examples=1000, stateful_step_count=25, deadline=None)
