@@ -108,6 +108,9 @@ class PolicyMapAEC(PolicyTags[AgentID], BaseWrapper[AgentID, ObsType, ActionType
     @override
     def _unfinished(self) -> bool:
         env = self.env
-        if not self._tags or not getattr(env, "agents", ()):
+        if not self._tags:
             return False
-        return not all(env.terminations[agent] or env.truncations[agent] for agent in env.agents)
+        try:
+            return not all(env.terminations[agent] or env.truncations[agent] for agent in env.agents)
+        except AttributeError:
+            return False  # it came back blank from a pickle: nothing is played until the next reset
