@@ -58,7 +58,7 @@ def _of_module(name: str, module: Any) -> Environment:
 
 def _of_pettingzoo() -> Iterator[Environment]:
     registries = {api: getattr(pettingzoo, f"{api}_registry", None) for api in ("aec", "parallel")}
-    if registries["aec"] is None:  # before PettingZoo 1.26 each family lists its modules
+    if registries["aec"] is None:  # before PettingZoo 1.27 each family lists its modules
         for family in FAMILIES:
             modules = getattr(import_module(f"pettingzoo.{family}.all_modules"), f"{family}_environments")
             yield from (_of_module(name, module) for name, module in modules.items())
