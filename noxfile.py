@@ -4,7 +4,7 @@ import nox
 
 nox.options.default_venv_backend = "virtualenv"
 nox.options.error_on_missing_interpreters = True
-nox.options.sessions = ["oldest", "sample_factory", "examples"]
+nox.options.sessions = ["oldest", "sample_factory", "torch", "benchmarks", "examples"]
 
 TORCH = "torch==2.13.0"
 TEST_TOOLS = ("hypothesis", "pytest", "pytest-xdist", "rich", "scipy")
@@ -24,6 +24,22 @@ def sample_factory(session: nox.Session) -> None:
     session.install("sample-factory==2.1.1", TORCH, "numpy<2", "pytest")
     session.install("--no-deps", ".")
     session.run("python", "-m", "pytest", "-q", "--override-ini=addopts=", "tests/frameworks/test_sample_factory.py")
+
+
+@nox.session
+def torch(session: nox.Session) -> None:
+    """Batches of torch tensors, split by policy and put together again."""
+    session.install(".[test]", TORCH)
+    session.run("python", "-c", "import torch")  # without it the tests would skip
+    session.run("python", "-m", "pytest", "-q", "tests/test_routing.py", "tests/test_nested.py", "tests/test_recurrent.py")
+
+
+@nox.session
+def benchmarks(session: nox.Session) -> None:
+    """One table of ratios, each measured side by side in one run, with its target beside it."""
+    session.install(".[test]", "pytest-benchmark", TORCH)
+    options = ("--override-ini=addopts=", "--import-mode=importlib", "--benchmark-disable-gc")
+    session.run("python", "-m", "pytest", "-q", *options, "tests/benchmarks", *session.posargs)
 
 
 @nox.session
