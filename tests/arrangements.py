@@ -10,10 +10,10 @@ from importlib import import_module
 from typing import Any
 
 import pettingzoo
-import supersuit
 from mpe2.all_modules import mpe_environments
 from pettingzoo.test import example_envs
 from pettingzoo.utils.conversions import aec_to_parallel, parallel_to_aec, turn_based_aec_to_parallel
+from supersuit import agent_indicator_v0, black_death_v3, frame_skip_v0, frame_stack_v1, pad_observations_v0
 
 Make = Callable[..., Any]
 Wrap = Callable[[Any], Any]
@@ -112,11 +112,11 @@ def _around(name: str, wrapper: Wrap) -> Arrangement:
 
 
 SUPERSUIT: dict[str, Wrap] = {
-    "frame_skip": partial(supersuit.frame_skip_v0, num_frames=2),
-    "frame_stack": partial(supersuit.frame_stack_v1, stack_size=2),
-    "pad_observations": supersuit.pad_observations_v0,
-    "black_death": supersuit.black_death_v3,
-    "agent_indicator": lambda env: supersuit.agent_indicator_v0(supersuit.pad_observations_v0(env)),
+    "frame_skip": partial(frame_skip_v0, num_frames=2),
+    "frame_stack": partial(frame_stack_v1, stack_size=2),
+    "pad_observations": pad_observations_v0,
+    "black_death": black_death_v3,
+    "agent_indicator": lambda env: agent_indicator_v0(pad_observations_v0(env)),
 }
 INVENTS: dict[str, tuple[str, ...]] = {"frame_skip": ("aec",), "black_death": ("aec", "parallel")}
 
