@@ -43,6 +43,8 @@ class Cadence:
     def due(self, episode: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Returns whether each episode begins with a draw."""
         every, warmup = self.resample_every, self.warmup_episodes
+        if every == 1:
+            return np.ones(episode.shape, np.bool_)
         due: NDArray[np.bool_] = episode // every * every == episode  # NumPy divides faster than it takes remainders
         return due | (episode < warmup) if warmup else due
 

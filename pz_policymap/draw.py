@@ -126,7 +126,9 @@ class Draw:
             groups = {seat // 4: self._words(seat // 4, word) for seat in self._seats}
             parts = [groups[seat // 4][:, seat % 4, None] for seat in self._seats]
         words = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
-        bits: IntArray = (words[:, : self.num_seats] >> _UNUSED_BITS).view(np.int64)
+        words = words[:, : self.num_seats]
+        words >>= _UNUSED_BITS  # they are nobody else's
+        bits: IntArray = words.view(np.int64)
         return bits
 
     def uniform(self, stream: int = 0) -> NDArray[np.float64]:
