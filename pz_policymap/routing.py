@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import reduce
 from typing import Any, TypeVar
 
 import numpy as np
@@ -164,19 +165,23 @@ class PolicyGroups:
         return leaf.take(self._order, axis=0)
 
     def _put(self, *leaves: Any) -> Any:
-        tensor = next((leaf for leaf in leaves if is_tensor(leaf)), None)
         shapes = {tuple(leaf.shape[1:]) for leaf in leaves}
         if len(shapes) > 1:
             raise ValueError(f"rows differ in shape: {sorted(shapes)}")
-        whole_shape = (self.num_rows, *shapes.pop())
-        if tensor is not None:
-            torch = sys.modules["torch"]
-            ordered = torch.cat([torch.as_tensor(leaf, device=tensor.device) for leaf in leaves])
-            return ordered.new_zeros(whole_shape).index_copy(0, self._order_on(tensor), ordered)
-        ordered = np.concatenate(leaves)
-        whole = np.zeros(whole_shape, ordered.dtype)
-        whole[self._order] = ordered
-        return whole
+        shape = (self.num_rows, *shapes.pop())
+        tensor = next((leaf for leaf in leaves if is_tensor(leaf)), None)
+        if tensor is None:
+            whole = np.zeros(shape, np.result_type(*leaves))
+            for (_, rows), leaf in zip(self, leaves, strict=True):
+                whole[rows] = leaf
+            return whole
+        torch = sys.modules["torch"]
+        leaves = tuple(torch.as_tensor(leaf, device=tensor.device) for leaf in leaves)
+        order, dtype = self._order_on(tensor), reduce(torch.promote_types, (leaf.dtype for leaf in leaves))
+        together = tensor.new_zeros(shape, dtype=dtype)
+        for (_, part), leaf in zip(self._parts(), leaves, strict=True):
+            together.index_copy_(0, order[part], leaf.to(dtype))
+        return together
 
     def _order_on(self, tensor: Any) -> Any:
         """The rows that are served, on the device of a tensor."""
