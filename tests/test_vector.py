@@ -166,11 +166,15 @@ class TestAgreement:
     @pytest.mark.parametrize(
         ("vectoriser", "mapping"), [*((name, 1000) for name in VECTORISERS), ("sync", pm.ByEnvIndex(3))]
     )
-    def test_wrappers_inside_and_a_wrapper_outside_show_the_same_ids_over_200_steps(self, mode, vectoriser, mapping):
+    def test_wrappers_inside_and_a_wrapper_outside_show_the_same_ids_over_200_steps(
+        self, mode, vectoriser, mapping, request
+    ):
         count, settings = 4, {"seed": 7, "resample_every": 3}
         vectorise = self.VECTORISERS[vectoriser]
         inside = in_mode(vectorise, pm.env_fns(Countdown, count, mapping, env_index=2, **settings), mode)
         outside = pm.wrap(in_mode(vectorise, [Countdown] * count, mode), mapping, env_index=2, **settings)
+        request.addfinalizer(inside.close)
+        request.addfinalizer(outside.close)
         masks = np.random.default_rng(0)
         twice = mode is NEXT_STEP and vectoriser == "async without shared memory"  # what an explicit reset would do
         explicit = KNOWS_MODES and not twice
@@ -203,23 +207,19 @@ class TestAgreement:
                     inside.reset(options={"reset_mask": mask.copy()})[1],
                     outside.reset(options={"reset_mask": mask.copy()})[1],
                 )
-        inside.close()
-        outside.close()
         assert compared > 500
         assert len(seen) > (count if mapping == 1000 else count - 1), "nothing was ever redrawn"
         assert (finished > 50) == (mode is SAME_STEP)
 
-    def test_processes_that_are_spawned_show_the_same_ids(self):
+    def test_processes_that_are_spawned_show_the_same_ids(self, request):
         make = partial(gymnasium.make, "CartPole-v1", max_episode_steps=4)
         settings = {"seed": 7, "resample_every": 1}
         inside = AsyncVectorEnv(pm.env_fns(make, 2, 1000, **settings), context="spawn")
         outside = pm.wrap(SyncVectorEnv([make] * 2), 1000, **settings)
-        with np.errstate(all="raise"):
-            assert ids(inside.reset(seed=1)[1]) == ids(outside.reset(seed=1)[1])
-            for _ in range(20):
-                action = np.zeros(2, int)
-                assert ids(inside.step(action)[4]) == ids(outside.step(action)[4])
-        inside.close()
+        request.addfinalizer(inside.close)
+        assert ids(inside.reset(seed=1)[1]) == ids(outside.reset(seed=1)[1])
+        for _ in range(20):
+            assert ids(inside.step(np.zeros(2, int))[4]) == ids(outside.step(np.zeros(2, int))[4])
         assert outside.assigner.episode.min() > 2
 
     def test_a_vector_environment_of_one_class_agrees_with_what_its_ends_say(self):
@@ -394,9 +394,10 @@ class TestListInfos:
         return concat_vec_envs_v1(vector, count, num_cpus=num_cpus)
 
     @pytest.mark.parametrize("num_cpus", [0, 2])
-    def test_the_tags_are_those_of_wrappers_inside(self, num_cpus):
+    def test_the_tags_are_those_of_wrappers_inside(self, num_cpus, request):
         make = partial(simple_spread_v3.parallel_env, max_cycles=3)
         env = pm.wrap(self.concat(make, 2, num_cpus), 1000, agents=3, seed=5, resample_every=2)
+        request.addfinalizer(env.close)
         fns = pm.env_fns(make, 2, 1000, seed=5, resample_every=2)
         inside = ConcatVecEnv([partial(MarkovVectorEnv, fn()) for fn in fns])
         seen = set()
@@ -413,7 +414,6 @@ class TestListInfos:
             ended = step % 3 == 0
             assert bool(truncations.all()) == ended
             assert all(("terminal_observation" in info) == ("final_info" in info) == ended for info in infos)
-        env.close()
         assert len(seen) == 3  # five resets after the first: blocks 0, 1 and 2
 
     def test_the_finished_reward_stands_beside_the_finished_policy_in_final_info(self):

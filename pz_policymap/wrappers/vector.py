@@ -32,7 +32,7 @@ class PolicyMapVector(VectorWrapper):
 
     `infos["policy_id"]` is an integer array, one policy a row, with its mask `infos["_policy_id"]`. The arrays are
     read-only and are replaced, never written to, so they may be kept. A list of infos (SuperSuit's) has a plain int in
-    each. Row i is environment `env_index + i` and plays what the i-th of `env_fns` would.
+    each. Row i is environment `env_index + i`: pinned, it plays what the i-th of `env_fns` would.
 
     With `agents=k`, rows come in groups of k: the seats of environment 0, then those of environment 1, and so on. Each
     group is one draw. Its episode is over when every row has ended once since it began; rows that end earlier keep
@@ -44,6 +44,9 @@ class PolicyMapVector(VectorWrapper):
     - SAME_STEP: in the step that ends an episode, beside the next one's observation. The finished one's policies are
       in `infos["final_info"]["policy_id"]`.
     - DISABLED: with `reset(options={"reset_mask": mask})`, which begins episodes in the other modes, too.
+
+    It tells what wrappers inside the vectoriser would, with one exception: after an explicit reset in NEXT_STEP,
+    Gymnasium's `AsyncVectorEnv(shared_memory=False)` resets those sub-environments once more, unseen from outside.
 
     Args:
         env: A vector environment.
