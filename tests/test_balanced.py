@@ -52,6 +52,7 @@ def test_ten_seats_at_eight_to_one_to_one_are_eight_one_and_one(num_envs, num_se
         (5, 2, [1, 1, 1]),
         (4, 1, [0.7, 0.2, 0.1]),
         (10, 1, [0.7, 0.2, 0.1]),
+        (10, 1, [0.2, 0.4, 0.3, 0.1]),  # their sums in binary fall short of 0.9
         (7, 3, [0.35, 0.35, 0.2, 0.1]),
         (64, 4, [5, 0, 1, 1, 1]),
         (100, 10, [0.001, 0.999]),
@@ -150,6 +151,13 @@ def test_a_draw_in_the_middle_of_a_block_is_shared_out_too(warmup_episodes):
     assigner.set_mapping(Balanced(3, 10, [1, 1, 1]), now=True)
     for _ in range(8):
         assert np.bincount(assigner.begin_episodes().ravel()).tolist() == [10, 10, 10]
+
+
+def test_all_episodes_of_a_block_are_dealt_alike():
+    rule = Balanced(3, 6)
+    episodes = np.array([20, 29, 23, 20, 25, 21])  # as after set_mapping(now=True)
+    scattered = rule.assign(Draw.at(0, "ab", range(6), episodes))
+    np.testing.assert_array_equal(scattered, rule.assign(Draw.at(0, "ab", range(6), [20] * 6)))
 
 
 def test_environments_that_drift_apart_are_each_right_in_their_own_block():

@@ -30,6 +30,7 @@ from pz_policymap import (
     Uniform,
     Weighted,
 )
+from pz_policymap.draw import _prefix
 from tests.stub_envs import StubParallel
 
 MIN_P = 1e-4  # of a chi-square test; the seeds are fixed, so it passes or fails once and for all
@@ -99,9 +100,10 @@ class Side(str, Enum):
 
 @pytest.mark.parametrize("name", [Side.LEFT, np.str_("left")], ids=["enum", "numpy"])
 def test_equal_names_of_a_role_draw_equally(name):
-    plain = Roles({"left": Uniform(9)}, lambda agent: "left")
-    other = Roles({name: Uniform(9)}, lambda agent: name)
-    np.testing.assert_array_equal(plain.assign(draw_of("abc", 50)), other.assign(draw_of("abc", 50)))
+    plain = Roles({"left": Uniform(9)}, lambda agent: "left").assign(draw_of("abc", 50))
+    _prefix.cache_clear()  # equal names are one entry, whichever came first
+    other = Roles({name: Uniform(9)}, lambda agent: name).assign(draw_of("abc", 50))
+    np.testing.assert_array_equal(plain, other)
 
 
 def test_roles_and_teams_on_a_real_environment():

@@ -68,6 +68,24 @@ def test_each_part_draws_for_its_own_seats_alone(rotate):
     assert (np.sort(rule.assign(draw_of(100)), axis=1) == [5, 6, 7, 9]).all()
 
 
+class Place(PolicyMapping):
+    """Policy i in the i-th seat that it is asked about."""
+
+    def assign(self, draw):
+        return np.broadcast_to(np.arange(draw.num_seats), (draw.num_envs, draw.num_seats))
+
+
+class BlindPlace(Place):
+    reads_agents = False
+
+
+@pytest.mark.parametrize("place", [Place(), BlindPlace()], ids=["by name", "blind"])
+def test_both_parts_have_their_seats_in_seat_order(place):
+    policies = Focal(place, place, num_focal=2).assign(draw_of(200))
+    orders = {tuple(row) for row in policies.tolist()}
+    assert orders == {(0, 1, 0, 1), (0, 0, 1, 1)}  # as 01 and 01 interleave, each in its order
+
+
 def each_by_name(agents, draw):
     return {agent: "abcdefgh".index(agent) for agent in agents}
 

@@ -88,9 +88,14 @@ def test_a_focal_rule_inside_the_background_has_a_row_of_its_own():
     assert (policies == [2, 5, 15, 15]).all()
 
 
-def test_a_focal_part_inside_the_background_is_drawn_by_the_outer_row():
-    inner = Focal(MARKED, Fixed(0), rotate=False)
-    assert (Focal(Fixed(2), inner, rotate=False).assign(draw_of(5)) == [2, 12, 0, 0]).all()
+@pytest.mark.parametrize("around", [Shared, lambda rule: Roles({"x": rule}, lambda agent: "x")], ids=["blind", "names"])
+def test_a_focal_part_inside_the_background_is_drawn_by_the_outer_row(around):
+    inner = Focal(around(MARKED), Fixed(20), num_focal=2)
+    policies = np.sort(Focal(Uniform(6), inner).assign(draw_of(200)), axis=1)
+    focal = policies[:, :1]
+    assert set(focal.ravel()) == set(range(6))
+    assert (policies[:, 1:3] == focal + 10).all()
+    assert (policies[:, 3] == 20).all()
 
 
 def test_teams_around_the_whole_play_by_teams():
@@ -140,6 +145,13 @@ def test_a_draw_asks_for_a_matrix_once_and_keeps_it_for_late_agents_even_after_a
     resumed.step({})
     assert resumed.policy_ids == {"a": 0, "b": 0, "c": 0}
     assert len(asked) == 1
+
+
+@pytest.mark.parametrize("row", [0, 1])
+def test_a_draw_on_the_edge_of_two_policies_is_the_upper_one_that_has_weight(row):
+    draw = draw_of().against(np.array([row]))
+    draw.uniform = lambda stream=0: np.array([[0.0, 0.25, 0.5, 1 - 2**-53]])
+    assert Weighted([[0, 1, 0, 1, 0], [1, 1, 1, 1, 0]]).assign(draw).tolist() == [[[1, 1, 3, 3], [0, 1, 2, 3]][row]]
 
 
 def test_columns_are_the_policies_and_rows_the_focal_indices():
