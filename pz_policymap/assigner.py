@@ -25,7 +25,14 @@ STATE_VERSION = 1
 class PolicyAssigner:
     """Counts the episodes of `num_envs` environments and holds the assignment that each of them plays.
 
-    The wrappers drive one of these; a simulator of one's own drives it with `begin_episodes`.
+    The wrappers drive one of these. A simulator that is no Gymnasium environment drives it with `begin_episodes`,
+    whenever some of its environments have been reset:
+
+        policies = assigner.begin_episodes()               # all have been reset; one row of policies an environment
+        while True:
+            over = simulator.step(act(observations, policies))
+            if over.any():
+                policies = assigner.begin_episodes(over)   # a mask of those that have just been reset
 
     Args:
         mapping: The rule: a `PolicyMapping`, a function (see `FromFunction`) or the size of a population.
