@@ -29,6 +29,7 @@ _HALF = np.uint64(32)
 _LOW = np.uint64(2**32 - 1)
 
 _FEW = 256  # counters up to which long integers are cheaper than arrays
+_LANES = 8  # they are packed in multiples of this
 _MAX_RUNS = 64  # setting NumPy's counter costs about 2 us; for more runs than this the arrays are cheaper
 _CHUNK = 2048  # counters at a time, so that the arrays stay in cache
 
@@ -109,28 +110,36 @@ def _round_keys(first: int, second: int) -> list[tuple[int, int]]:
     return [((first + i * _WEYL[0]) & _WORD, (second + i * _WEYL[1]) & _WORD) for i in range(_ROUNDS)]
 
 
+@lru_cache(maxsize=32)
+def _packed_keys(first: int, second: int, lanes: int) -> tuple[int, list[tuple[int, int]]]:
+    """A long integer with a 1 in each lane, and the same of the words of the key in each round."""
+    ones = int.from_bytes((b"\1" + b"\0" * 15) * lanes, "little")
+    return ones, [(ones * key_a, ones * key_c) for key_a, key_c in _round_keys(first, second)]
+
+
 def _few_words(key: NDArray[Any], env_index: IntArray, group: int, episode: IntArray, stream: int) -> Words:
     """The words of counters that lie anywhere, quickly if there are few.
 
-    One long integer holds the same word of all counters, each in the lower half of its own 128 bits. A product of two
-    words does not leave its 128 bits, so every step of a round is a single operation for all of them.
+    One long integer holds the same word of all counters, each in the lower half of a lane of 128 bits. A product of
+    two words does not leave its lane, so every step of a round is a single operation for all of them.
     """
     count = len(env_index)
-    one = int.from_bytes((b"\1" + b"\0" * 15) * count, "little")
-    lower = one * _WORD
-    lanes = np.zeros((count, 2), "<u8")
-    lanes[:, 0] = env_index
-    a = int.from_bytes(lanes.tobytes(), "little")
-    lanes[:, 0] = episode
-    c = int.from_bytes(lanes.tobytes(), "little")
-    b, d = one * group, one * stream
-    for key_a, key_c in _round_keys(int(key[0]), int(key[1])):
+    lanes = -(-count // _LANES) * _LANES  # some more, so that the packed keys are seldom new
+    ones, round_keys = _packed_keys(int(key[0]), int(key[1]), lanes)
+    lower = ones * _WORD
+    padded = np.zeros((lanes, 2), "<u8")
+    padded[:count, 0] = env_index
+    a = int.from_bytes(padded.tobytes(), "little")
+    padded[:count, 0] = episode
+    c = int.from_bytes(padded.tobytes(), "little")
+    b, d = ones * group, ones * stream
+    for key_a, key_c in round_keys:
         product_a, product_c = a * _FACTORS[0], c * _FACTORS[1]
-        a, b = (product_c >> 64 ^ b ^ one * key_a) & lower, product_c  # its upper halves are dropped a round later
-        c, d = (product_a >> 64 ^ d ^ one * key_c) & lower, product_a
+        a, b = (product_c >> 64 ^ b ^ key_a) & lower, product_c  # its upper halves are dropped a round later
+        c, d = (product_a >> 64 ^ d ^ key_c) & lower, product_a
     words = np.empty((count, 4), np.uint64)
     for word, packed in enumerate((a, b, c, d)):
-        words[:, word] = np.frombuffer(packed.to_bytes(16 * count, "little"), "<u8")[::2]
+        words[:, word] = np.frombuffer(packed.to_bytes(16 * lanes, "little"), "<u8", 2 * count)[::2]
     return words
 
 
