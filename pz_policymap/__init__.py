@@ -6,8 +6,9 @@
     observations, infos = env.reset(seed=42)
     infos["player_0"]["policy_id"]             # who acts for player_0
 
-Start with `wrap` (any PettingZoo environment) and `env_fns` (many of them); the mappings are `Uniform`, `Weighted`,
-`Fixed`, `ByEnvIndex`, `FromFunction` and `Shared`; `PolicyAssigner` drives a simulator of one's own.
+Start with `wrap` (any PettingZoo environment) and `env_fns` (many of them). The mappings are `Uniform`, `Weighted`,
+`Fixed`, `ByEnvIndex`, `FromFunction`, `PerWorker`, `Balanced` and `RoundRobin`, and, of others, `Shared`, `Teams`,
+`Roles` and `Focal`. `PolicyAssigner` drives a simulator of one's own.
 """
 
 from importlib import import_module
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from pz_policymap.draw import Draw as Draw
     from pz_policymap.mappings.balanced import Balanced as Balanced
     from pz_policymap.mappings.base import PolicyMapping as PolicyMapping
-    from pz_policymap.mappings.compose import Roles as Roles
     from pz_policymap.mappings.compose import Shared as Shared
     from pz_policymap.mappings.compose import Teams as Teams
     from pz_policymap.mappings.fixed import ByEnvIndex as ByEnvIndex
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pz_policymap.mappings.focal import Focal as Focal
     from pz_policymap.mappings.function import FromFunction as FromFunction
     from pz_policymap.mappings.per_worker import PerWorker as PerWorker
+    from pz_policymap.mappings.roles import Roles as Roles
     from pz_policymap.mappings.round_robin import RoundRobin as RoundRobin
     from pz_policymap.mappings.uniform import Uniform as Uniform
     from pz_policymap.mappings.weighted import Weighted as Weighted
@@ -44,9 +45,9 @@ if TYPE_CHECKING:
     from pz_policymap.wrappers.aec import PolicyMapAEC as PolicyMapAEC
     from pz_policymap.wrappers.find import find_assigner as find_assigner
     from pz_policymap.wrappers.parallel import PolicyMapParallel as PolicyMapParallel
+    from pz_policymap.wrappers.record import RecordResults as RecordResults
     from pz_policymap.wrappers.single_agent import PolicyMapEnv as PolicyMapEnv
     from pz_policymap.wrappers.vector import PolicyMapVector as PolicyMapVector
-    from pz_policymap.wrappers.record import RecordResults as RecordResults
     from pz_policymap.wrappers.wrap import env_fns as env_fns
     from pz_policymap.wrappers.wrap import wrap as wrap
 
@@ -59,7 +60,6 @@ _HOME = {
     "Draw": "draw",
     "PolicyMapping": "mappings.base",
     "Balanced": "mappings.balanced",
-    "Roles": "mappings.compose",
     "Shared": "mappings.compose",
     "Teams": "mappings.compose",
     "ByEnvIndex": "mappings.fixed",
@@ -67,6 +67,7 @@ _HOME = {
     "Focal": "mappings.focal",
     "FromFunction": "mappings.function",
     "PerWorker": "mappings.per_worker",
+    "Roles": "mappings.roles",
     "RoundRobin": "mappings.round_robin",
     "Uniform": "mappings.uniform",
     "Weighted": "mappings.weighted",

@@ -36,7 +36,7 @@ def agents_of(num_seats):
 
 def shares(rule, num_seats, block, seed=0):
     draw = Draw.at(seed, agents_of(num_seats), range(rule.num_envs), [block * 10] * rule.num_envs)
-    return np.bincount(rule.assign(draw).ravel(), minlength=len(rule.indices)).tolist()
+    return np.bincount(rule.assign(draw).ravel(), minlength=rule.size).tolist()
 
 
 @pytest.mark.parametrize(("num_envs", "num_seats"), [(10, 1), (5, 2), (2, 5), (1, 10)])

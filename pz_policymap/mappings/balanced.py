@@ -58,7 +58,7 @@ class Balanced(FromPopulation):
                 f"set_mapping changes them"
             )
         if self.weights is not None:
-            weights = checked_weights(self.weights, len(self.indices))
+            weights = checked_weights(self.weights, self.size)
             if weights.ndim > 1:
                 raise ValueError(f"weights must be a vector, one a policy, got shape {weights.shape}")
             object.__setattr__(self, "weights", tuple(weights.tolist()))
@@ -91,11 +91,11 @@ class Balanced(FromPopulation):
         t = (draw.block.astype(np.uint64) * _GOLDEN >> np.uint64(64 - _FRACTION)).astype(np.int64)
         # Place s is the first policy's with floor(C_p + t) > s, which is C_p >= s + 1 - t.
         policy: NDArray[np.intp] = np.searchsorted(self._dues(num_seats), (places + 1 << _FRACTION) - t[:, None])
-        return self.indices[policy]
+        return self.indices(policy)
 
     def _dues(self, num_seats: int) -> IntArray:
         """Returns C_p of every policy, in units of 2**-24 seats."""
-        weights = np.ones(len(self.indices)) if self.weights is None else np.asarray(self.weights, np.float64)
+        weights = np.ones(self.size) if self.weights is None else np.asarray(self.weights, np.float64)
         total = np.cumsum(weights)
         dues: IntArray = np.rint(total / total[-1] * (num_seats << _FRACTION)).astype(np.int64)
         return dues

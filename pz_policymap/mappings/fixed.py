@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from typing_extensions import override
 
-from pz_policymap.arguments import MAX_INDEX, integer, population
+from pz_policymap.arguments import MAX_INDEX, integer
 from pz_policymap.draw import Draw
 from pz_policymap.mappings.base import PolicyIds, PolicyMapping
+from pz_policymap.mappings.population import FromPopulation
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class Fixed(PolicyMapping):
 
 
 @dataclass(frozen=True)
-class ByEnvIndex(PolicyMapping):
+class ByEnvIndex(FromPopulation):
     """Environment i plays policy `i % policies`, in all seats and always.
 
     This is Sample Factory's synchronous mode: every policy collects the same amount of experience. It needs to know
@@ -82,30 +83,18 @@ class ByEnvIndex(PolicyMapping):
         [[0, 0], [1, 1], [0, 0], [1, 1]]
     """
 
-    policies: int | Sequence[int]
     num_envs: int | None = None  # a field where the base has a property
 
-    reads_agents = False
-
     def __post_init__(self) -> None:
-        policies = population("policies", self.policies)
-        object.__setattr__(self, "policies", policies)
+        super().__post_init__()
         if self.num_envs is not None:
-            num_envs, size = integer("num_envs", self.num_envs, 1), len(self._indices())
-            if num_envs % size:
+            num_envs = integer("num_envs", self.num_envs, 1)
+            if num_envs % self.size:
                 raise ValueError(
                     f"num_envs must be divisible by the number of policies, for equal experience: "
-                    f"got num_envs={num_envs} and {size} policies"
+                    f"got num_envs={num_envs} and {self.size} policies"
                 )
             object.__setattr__(self, "num_envs", num_envs)
-
-    def _indices(self) -> Sequence[int]:
-        return range(self.policies) if isinstance(self.policies, int) else self.policies
-
-    @property
-    @override
-    def num_policies(self) -> int | None:
-        return self.policies if isinstance(self.policies, int) else None
 
     @property
     @override
@@ -114,6 +103,5 @@ class ByEnvIndex(PolicyMapping):
 
     @override
     def assign(self, draw: Draw) -> PolicyIds:
-        indices = np.array(self._indices(), np.int32)
-        column = indices[draw.env_index % len(indices), None]
+        column = self.indices(draw.env_index[:, None] % self.size)
         return np.broadcast_to(column, (draw.num_envs, draw.num_seats))

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from typing_extensions import override
 
 from pz_policymap.arguments import integer
@@ -51,7 +50,7 @@ class PerWorker(FromPopulation):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        per_worker = integer("policies_per_worker", self.policies_per_worker, 1, len(self.indices))
+        per_worker = integer("policies_per_worker", self.policies_per_worker, 1, self.size)
         object.__setattr__(self, "policies_per_worker", per_worker)
         object.__setattr__(self, "envs_per_worker", integer("envs_per_worker", self.envs_per_worker, 1))
 
@@ -86,14 +85,13 @@ class PerWorker(FromPopulation):
         """
         first = integer("block", block, 0)
         last = first if last_block is None else integer("last_block", last_block, first)
-        count = min(last - first + self.policies_per_worker, len(self.indices))
+        count = min(last - first + self.policies_per_worker, self.size)
         env_index = integer("worker", worker, 0) * self.envs_per_worker
         draw = Draw.at(seed, ["any"], [env_index], [first], resample_every=1)
         policies: list[int] = self._standing(draw, first + np.arange(count)[None]).tolist()[0]
         return policies
 
-    def _standing(self, draw: Draw, positions: IntArray) -> NDArray[np.int32]:
+    def _standing(self, draw: Draw, positions: IntArray) -> PolicyIds:
         """Returns the policies that stand at these positions of the circle, in the order of each one's worker."""
-        size = len(self.indices)
         keys = draw.keys(draw.env_index // self.envs_per_worker)
-        return self.indices[permuted(positions % size, size, keys[:, None])]
+        return self.indices(permuted(positions % self.size, self.size, keys[:, None]))

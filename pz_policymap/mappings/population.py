@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from pz_policymap.arguments import population
-from pz_policymap.mappings.base import PolicyMapping
+from pz_policymap.mappings.base import PolicyIds, PolicyMapping
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,16 @@ class FromPopulation(PolicyMapping):
     def num_policies(self) -> int | None:
         return self.policies if isinstance(self.policies, int) else None
 
+    @property
+    def size(self) -> int:
+        """How many policies there are."""
+        return self.policies if isinstance(self.policies, int) else len(self.policies)
+
+    def indices(self, picks: PolicyIds) -> PolicyIds:
+        """Returns the index of each policy picked by its place, from 0 to `size - 1`."""
+        return picks if isinstance(self.policies, int) else self._table[picks]
+
     @cached_property
-    def indices(self) -> NDArray[np.int32]:
-        """The index of every policy, in the order given."""
-        return np.array(range(self.policies) if isinstance(self.policies, int) else self.policies, np.int32)
+    def _table(self) -> NDArray[np.int32]:
+        """The indices of a population given as a list."""
+        return np.array(self.policies, np.int32)

@@ -88,7 +88,7 @@ class RoundRobin(FromPopulation):
             ValueError: If it is out of range.
         """
         seats = integer("num_seats", num_seats, 1)
-        return count_matchups(len(self.indices), seats, self.ordered_seats, self.self_matches)
+        return count_matchups(self.size, seats, self.ordered_seats, self.self_matches)
 
     def num_blocks(self, num_seats: int) -> int:
         """Returns how many blocks every environment must play until all matchups have been played.
@@ -105,21 +105,18 @@ class RoundRobin(FromPopulation):
 
     @override
     def check(self, agents: tuple[Hashable, ...]) -> None:
-        size = self.num_matchups(len(agents))
-        if not size:
-            raise ValueError(
-                f"self_matches=False needs a policy a seat: {len(agents)} seats, {len(self.indices)} policies"
-            )
-        if size > 2**63:
-            raise ValueError(f"policies must make at most 2**63 matchups, {self.policies} make {size}")
+        count = self.num_matchups(len(agents))
+        if not count:
+            raise ValueError(f"self_matches=False needs a policy a seat: {len(agents)} seats, {self.size} policies")
+        if count > 2**63:
+            raise ValueError(f"policies must make at most 2**63 matchups, {self.policies} make {count}")
 
     @override
     def assign(self, draw: Draw) -> PolicyIds:
         self.check(draw.agents)
-        size = self.num_matchups(draw.num_seats)
+        count = self.num_matchups(draw.num_seats)
         number = (draw.block * self.num_envs + draw.env_index).view(np.uint64)  # for 2**63 is no int64
-        cycle, position = (part.view(np.int64) for part in np.divmod(number, np.uint64(size)))
+        cycle, position = (part.view(np.int64) for part in np.divmod(number, np.uint64(count)))
         if self.order == "seeded":
-            position = permuted(position, size, draw.keys(cycle))
-        policies = len(self.indices)
-        return self.indices[matchups(position, policies, draw.num_seats, self.ordered_seats, self.self_matches)]
+            position = permuted(position, count, draw.keys(cycle))
+        return self.indices(matchups(position, self.size, draw.num_seats, self.ordered_seats, self.self_matches))

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from pz_policymap.arguments import population
 from pz_policymap.draw import Draw
-from pz_policymap.mappings.base import PolicyIds, PolicyMapping
+from pz_policymap.mappings.base import PolicyIds
+from pz_policymap.mappings.population import FromPopulation
 
 
 @dataclass(frozen=True)
-class Uniform(PolicyMapping):
+class Uniform(FromPopulation):
     """Every seat plays a policy drawn uniformly from the population.
 
     Args:
@@ -39,45 +38,28 @@ class Uniform(PolicyMapping):
         [[5, 7, 6], [5, 6, 7]]
     """
 
-    policies: int | Sequence[int]
     mix: bool = True
     replace: bool = True
 
-    reads_agents = False
-
     def __post_init__(self) -> None:
-        object.__setattr__(self, "policies", population("policies", self.policies))
+        super().__post_init__()
         if not self.mix and not self.replace:
             raise ValueError("mix=False plays one policy in every seat, which replace=False forbids")
 
-    @property
-    @override
-    def num_policies(self) -> int | None:
-        return self.policies if isinstance(self.policies, int) else None
-
-    @property
-    def _size(self) -> int:
-        return self.policies if isinstance(self.policies, int) else len(self.policies)
-
-    @cached_property
-    def _table(self) -> NDArray[np.int32]:
-        """The indices of a population given as a list."""
-        return np.array(self.policies, np.int32)
-
     @override
     def check(self, agents: tuple[Hashable, ...]) -> None:
-        if not self.replace and len(agents) > self._size:
-            raise ValueError(f"replace=False needs a policy a seat: {len(agents)} seats, {self._size} policies")
+        if not self.replace and len(agents) > self.size:
+            raise ValueError(f"replace=False needs a policy a seat: {len(agents)} seats, {self.size} policies")
 
     @override
     def assign(self, draw: Draw) -> PolicyIds:
         if not self.replace:
-            picks = _distinct(draw, self._size)
+            picks = _distinct(draw, self.size)
         elif not self.mix:
-            picks = np.broadcast_to(draw.select([0]).integers(self._size), (draw.num_envs, draw.num_seats))
+            picks = np.broadcast_to(draw.select([0]).integers(self.size), (draw.num_envs, draw.num_seats))
         else:
-            picks = draw.integers(self._size)
-        return picks if isinstance(self.policies, int) else self._table[picks]
+            picks = draw.integers(self.size)
+        return self.indices(picks)
 
 
 def _distinct(draw: Draw, size: int) -> NDArray[np.int32]:
