@@ -6,6 +6,7 @@ matchups so far are saved to one file, and a run that finds such a file goes on 
 
 import sys
 from pathlib import Path
+from typing import ClassVar
 
 from pettingzoo.utils.env import ParallelEnv
 
@@ -18,7 +19,7 @@ NUM_POLICIES = 6
 class Contest(ParallelEnv):
     """Two steps; what an agent earns depends on the episode and the action alone."""
 
-    metadata = {"name": "contest_v0"}
+    metadata: ClassVar = {"name": "contest_v0"}
     possible_agents = AGENTS
 
     def reset(self, seed=None, options=None):
@@ -94,7 +95,8 @@ class Run:
 def main(folder, episodes):
     names = list(mappings(pm.Payoff(NUM_POLICIES)))
     runs = [Run(name, folder / f"{name}.npz") for name in names]
-    print("ready", flush=True)
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
     while any(len(run.matchups) < episodes for run in runs):
         for run in runs:
             if len(run.matchups) < episodes:
