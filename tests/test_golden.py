@@ -31,15 +31,26 @@ RULES = {
     "ByEnvIndex(3)": pm.ByEnvIndex(3),
     "FromFunction(lottery)": pm.FromFunction(lottery),
     "Shared(Uniform(8))": pm.Shared(pm.Uniform(8)),
+    "Teams(Uniform(8))": pm.Teams(pm.Uniform(8)),
+    "Roles(adversary, agent)": pm.Roles({"agent": pm.Uniform(4), "adversary": pm.Uniform([4, 5, 6])}),
+    "Focal(Uniform([0, 1]), Uniform(8))": pm.Focal(pm.Uniform([0, 1]), pm.Uniform(8)),
+    "Focal(Fixed(1), Weighted(matrix), 2, rotate=False)": pm.Focal(
+        pm.Fixed(1), pm.Weighted([[1, 0, 0], [0.2, 0.3, 0.5]]), num_focal=2, rotate=False
+    ),
+    "PerWorker(9, 3, 4)": pm.PerWorker(9, policies_per_worker=3, envs_per_worker=4),
+    "Balanced(5, 1001, weights)": pm.Balanced(5, num_envs=1001, weights=[0.5, 0.2, 0.1, 0.1, 0.1]),
+    "RoundRobin(4, 1001)": pm.RoundRobin(4, num_envs=1001),
+    "RoundRobin(9, 1001, seeded, no self-matches)": pm.RoundRobin(9, num_envs=1001, order="seeded", self_matches=False),
 }
 SEEDS = {"0": 0, "42": 42, "2**64 + 1": 2**64 + 1, "(1, 2)": [1, 2]}
-ENV_INDICES = [0, 1, 1000, 2**40]
+ENV_INDICES = [0, 1, 1000, 2**40]  # the last one for mappings that span any number of environments
 EPISODES = [0, 10, 2**32]
 
 
 def assignments(rule, seed):
     """Returns what every environment plays in every episode: one list of policies each, in order."""
-    env_index, episode = np.repeat(ENV_INDICES, len(EPISODES)), np.tile(EPISODES, len(ENV_INDICES))
+    indices = [i for i in ENV_INDICES if rule.num_envs is None or i < rule.num_envs]
+    env_index, episode = np.repeat(indices, len(EPISODES)), np.tile(EPISODES, len(indices))
     return rule.assign(pm.Draw.at(seed, AGENTS, env_index, episode)).tolist()
 
 
