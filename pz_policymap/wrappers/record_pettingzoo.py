@@ -75,7 +75,7 @@ class RecordResultsAEC(BaseWrapper[AgentID, ObsType, ActionType]):
     def _finish_if_over(self, tally: Tally) -> None:
         if self._over():
             self._tally = None
-            tally.read(self.env.infos, again=True)
+            tally.read(self.env.infos)
             tally.finish()
 
 
