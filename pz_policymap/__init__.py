@@ -6,9 +6,13 @@
     observations, infos = env.reset(seed=42)
     infos["player_0"]["policy_id"]             # who acts for player_0
 
-Start with `wrap` (any PettingZoo environment) and `env_fns` (many of them). The mappings are `Uniform`, `Weighted`,
-`Fixed`, `ByEnvIndex`, `FromFunction`, `PerWorker`, `Balanced` and `RoundRobin`, and, of others, `Shared`, `Teams`,
-`Roles` and `Focal`. `PolicyAssigner` drives a simulator of one's own.
+Start with `wrap` (any PettingZoo or Gymnasium environment, vectors included) and `env_fns` (many of them).
+
+- Who plays whom: `Uniform`, `Weighted`, `Fixed`, `ByEnvIndex`, `FromFunction`, `PerWorker`, `Balanced`, `RoundRobin`,
+  and, made of others, `Shared`, `Teams`, `Roles`, `Focal`.
+- Whom to play: `pfsp`, `latest`, `delta_uniform` and `nash`, from what `RecordResults` writes into a `Payoff`.
+- Acting in one batch: `PolicyGroups`, `act`, `RecurrentState`.
+- Going on after a stop: `save`, `load`. A simulator of one's own: `PolicyAssigner`.
 """
 
 from importlib import import_module
