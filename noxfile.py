@@ -21,9 +21,11 @@ def oldest(session: nox.Session) -> None:
 @nox.session
 def sample_factory(session: nox.Session) -> None:
     """What Sample Factory promises, held against the real one, which pins older versions of everything."""
-    session.install("sample-factory==2.1.1", TORCH, "numpy<2", "pytest")
+    session.install("sample-factory==2.1.1", TORCH, "numpy<2", "pytest", "pytest-benchmark", "rich")
     session.install("--no-deps", ".")
-    session.run("python", "-m", "pytest", "-q", "--override-ini=addopts=", "tests/frameworks/test_sample_factory.py")
+    options = ("--override-ini=addopts=", "--import-mode=importlib", "--benchmark-quiet", "-k", "sample_factory")
+    tests = ("tests/frameworks/test_sample_factory.py", "tests/benchmarks/test_drawing.py")
+    session.run("python", "-m", "pytest", "-q", *options, *tests)
 
 
 @nox.session
@@ -31,14 +33,16 @@ def torch(session: nox.Session) -> None:
     """Batches of torch tensors, split by policy and put together again."""
     session.install(".[test]", TORCH)
     session.run("python", "-c", "import torch")  # without it the tests would skip
-    session.run("python", "-m", "pytest", "-q", "tests/test_routing.py", "tests/test_nested.py", "tests/test_recurrent.py")
+    session.run(
+        "python", "-m", "pytest", "-q", "tests/test_routing.py", "tests/test_nested.py", "tests/test_recurrent.py"
+    )
 
 
 @nox.session
 def benchmarks(session: nox.Session) -> None:
     """One table of ratios, each measured side by side in one run, with its target beside it."""
     session.install(".[test]", "pytest-benchmark", TORCH)
-    options = ("--override-ini=addopts=", "--import-mode=importlib", "--benchmark-disable-gc")
+    options = ("--override-ini=addopts=", "--import-mode=importlib", "--benchmark-quiet")
     session.run("python", "-m", "pytest", "-q", *options, "tests/benchmarks", *session.posargs)
 
 

@@ -8,10 +8,14 @@ tolerance lies so far behind the target that noise cannot reach it: past that, t
 from __future__ import annotations
 
 import gc
+import platform
 import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import date
+from importlib.metadata import version
+from importlib.util import find_spec
 from typing import Any
 
 SAMPLE = 0.002  # seconds that a function is repeated for, so that reading the clock does not show
@@ -45,7 +49,13 @@ class Ratio:
         """What the table shows of it."""
         bound = "at least" if self.more_is_better else "at most"
         answer = "yes" if self.within(self.target) else "no"
-        return self.what, self.against, f"{self.measured:.3g}", f"{bound} {self.target:g}", answer
+        return (
+            self.what,
+            self.against,
+            f"{self.measured:.{3 if self.measured < 10 else 1}f}",
+            f"{bound} {self.target:g}",
+            answer,
+        )
 
 
 def medians(*functions: Callable[[], Any], rounds: int = 31, before: Callable[[], Any] | None = None) -> list[float]:
@@ -77,7 +87,9 @@ def table(ratios: Sequence[Ratio]) -> Any:
     """Returns the table that rich prints."""
     from rich.table import Table
 
-    shown = Table(title="Costs side by side")
+    packages = (f"{name} {version(name)}" for name in ("numpy", "gymnasium", "pettingzoo", "torch") if find_spec(name))
+    versions = f"Python {platform.python_version()}, {', '.join(packages)}"
+    shown = Table(title=f"Costs side by side, {date.today()}, {versions}")
     for name in ("what", "against"):
         shown.add_column(name, overflow="fold")
     for name in ("measured", "target", "met"):

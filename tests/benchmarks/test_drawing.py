@@ -1,5 +1,6 @@
 """What a draw costs: many environments in one call, environments at scattered episodes, memory and import."""
 
+import random
 import statistics
 import subprocess
 import sys
@@ -22,7 +23,7 @@ def test_many_environments_in_one_draw(side_by_side, report):
     ours, numpys = side_by_side(
         assigner.begin_episodes, lambda: rng.integers(0, NUM_POLICIES, (MANY, len(SEATS))), rounds=25
     )
-    report("10^6 x 4 seats in one draw", "Generator.integers of that shape", ours / numpys, 2, 5)
+    report("10^6 x 4 seats in one draw", "Generator.integers of that shape", ours / numpys, 2, 6)
 
 
 @pytest.mark.parametrize(("resample_every", "target", "tolerance"), [(10, 60, 30), (1, 60, 15)])
@@ -56,6 +57,29 @@ def test_an_assignment_in_bulk_against_sample_factory(side_by_side, report, resa
     ratio = (theirs / ask()) / (ours / draw())
     what = f"an assignment in bulk, drawn every {resample_every} episodes"
     report(what, "Sample Factory's mapping", ratio, target, tolerance, more_is_better=True)
+
+
+def test_an_assignment_in_bulk_against_rllib(side_by_side, report):
+    rllib = pytest.importorskip("ray.rllib.env.multi_agent_episode", reason="ray is large")
+    modules = [f"policy_{i}" for i in range(NUM_POLICIES)]
+    episodes = []
+
+    def begin_episodes():
+        episodes[:] = [
+            rllib.MultiAgentEpisode(agent_to_module_mapping_fn=lambda agent, episode: random.choice(modules))
+            for _ in range(200)
+        ]
+
+    def ask():
+        for episode in episodes:
+            for agent in SEATS:
+                episode.module_for(agent)
+
+    assigner = PolicyAssigner(NUM_POLICIES, SEATS, MANY, resample_every=1, seed=0)
+    assigner.begin_episodes()
+    ours, theirs = side_by_side(assigner.begin_episodes, ask, rounds=15, before=begin_episodes)
+    what = "an assignment in bulk, drawn every episode"
+    report(what, "RLlib's module_for, a random mapping", theirs / 200 / (ours / MANY), 20, 8, more_is_better=True)
 
 
 def test_scattered_environments(side_by_side, report):
@@ -96,13 +120,13 @@ def test_memory(report):
 def test_import(report):
     code = (
         "import time\n"
-        "start = time.perf_counter()\n"
+        "start = time.process_time()\n"
         "import numpy, gymnasium, pettingzoo\n"
-        "between = time.perf_counter()\n"
+        "between = time.process_time()\n"
         "import pz_policymap\n"
-        "end = time.perf_counter()\n"
+        "end = time.process_time()\n"
         "pz_policymap.wrap\n"
-        "print((end - start) / (between - start), (time.perf_counter() - start) / (between - start))"
+        "print((end - start) / (between - start), (time.process_time() - start) / (between - start))"
     )
     pytest.importorskip("pettingzoo")
     runs = [
@@ -115,4 +139,4 @@ def test_import(report):
     alone, in_use = map(statistics.median, zip(*runs, strict=True))
     theirs = "importing numpy, gymnasium and pettingzoo"
     report("import pz_policymap", theirs, alone, 1.05, 1.2)
-    report("import pz_policymap, and wrap with all that it needs", theirs, in_use, 1.05, 1.5)
+    report("import pz_policymap, and what wrap needs", theirs, in_use, 1.2, 1.6)

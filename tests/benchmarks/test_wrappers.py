@@ -1,5 +1,6 @@
 """What the tag costs in PettingZoo environments: of itself, and of whole steps."""
 
+import time
 from typing import Any, ClassVar
 
 import numpy as np
@@ -82,15 +83,40 @@ def pistonball():
     return butterfly.parallel_env(max_cycles=10**9)
 
 
+def whole_and_inner(make, rounds=300):
+    """Returns how long each step of a wrapped environment takes, and how long the bare one's step inside it.
+
+    The two share every step, so that what differs between steps does not come between them.
+    """
+    bare = make()
+    inner_step, inner, whole = bare.step, [], []
+
+    def timed(actions):
+        start = time.process_time()
+        outcome = inner_step(actions)
+        inner.append(time.process_time() - start)
+        return outcome
+
+    bare.step = timed
+    env = pm.wrap(bare, NUM_POLICIES)
+    env.reset(seed=0)
+    actions = nothing_done(env)
+    for _ in range(rounds):
+        start = time.process_time()
+        env.step(actions)
+        whole.append(time.process_time() - start)
+    return np.array(whole), np.array(inner)
+
+
+def nothing_done(env):
+    space = env.action_space(env.possible_agents[0])
+    return {agent: np.zeros_like(space.sample()) for agent in env.possible_agents}
+
+
 @pytest.mark.parametrize("make", [simple_spread, pistonball])
-def test_a_whole_step_costs_what_the_bare_one_does(side_by_side, report, make):
-    environments = [make(), pm.wrap(make(), NUM_POLICIES)]
-    for env in environments:
-        env.reset(seed=0)
-    space = environments[0].action_space(environments[0].possible_agents[0])
-    actions = {agent: np.zeros_like(space.sample()) for agent in environments[0].possible_agents}
-    bare, wrapped = side_by_side(*[lambda env=env: env.step(actions) for env in environments], rounds=201)
-    report(f"a step of {make.__name__}, wrapped", "the bare environment", wrapped / bare, 1.02, 1.3)
+def test_a_whole_step_costs_what_the_bare_one_does(report, make):
+    whole, inner = whole_and_inner(make)
+    report(f"a step of {make.__name__}, wrapped", "the bare environment", np.median(whole / inner), 1.02, 1.2)
 
 
 def test_last_costs_the_same_at_any_number_of_agents(side_by_side, report):
@@ -129,21 +155,12 @@ def test_a_reset_with_a_draw_is_faster_than_an_agent_indicator(side_by_side, rep
 
 def test_a_step_adds_less_time_than_an_agent_indicator(side_by_side, report):
     supersuit = pytest.importorskip("supersuit")
-    environments = [
-        simple_spread(),
-        pm.wrap(simple_spread(), NUM_POLICIES),
-        supersuit.agent_indicator_v0(simple_spread()),
-    ]
+    environments = [simple_spread(), supersuit.agent_indicator_v0(simple_spread())]
     for env in environments:
         env.reset(seed=0)
-    actions = dict.fromkeys(environments[0].possible_agents, 0)
-    bare, ours, theirs = side_by_side(*[lambda env=env: env.step(actions) for env in environments], rounds=301)
-    ratio = (theirs - bare) / max(ours - bare, 1e-9)
-    report(
-        "time that wrap adds to a step, how much less",
-        "SuperSuit's agent_indicator_v0",
-        ratio,
-        10,
-        3,
-        more_is_better=True,
-    )
+    actions = nothing_done(environments[0])
+    bare, theirs = side_by_side(*[lambda env=env: env.step(actions) for env in environments], rounds=101)
+    whole, inner = whole_and_inner(simple_spread)
+    ratio = (theirs - bare) / np.median(whole - inner)
+    what = "time that wrap adds to a step of simple_spread, how much less"
+    report(what, "SuperSuit's agent_indicator_v0", ratio, 10, 3, more_is_better=True)
