@@ -148,7 +148,8 @@ class Tags:
     def off(self, infos: dict[Any, Any], agents: Any) -> dict[Any, Any]:
         if self.wrapper is None:
             return untagged(infos)
-        policy_ids = self.wrapper.policy_ids
+        policy_ids = self.wrapper.assigner.assignment()
+        assert policy_ids == self.wrapper.policy_ids
         for agent in agents:
             if self.invented and "policy_id" not in infos[agent]:
                 continue

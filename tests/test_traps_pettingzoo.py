@@ -229,6 +229,7 @@ class TestAgentsAreNotThereBeforeResetAndSomeComeInTheMiddle:
         assert seats[: len(first)] == list(first)
         draw = pm.Draw.at(5, seats, [0], env.assigner.episode, resample_every=1)
         assert env.policy_ids == dict(zip(seats, pm.Uniform(1000).assign(draw)[0].tolist(), strict=True))
+        assert env.assigner.assignment() == env.policy_ids
 
     @pytest.mark.parametrize(("environment", "api"), GENERATED)
     def test_late_agents_join_a_shared_policy(self, environment, api):
@@ -527,6 +528,8 @@ class TestAnEnvironmentComesBackBlankFromAPickle:
             _ = copy.infos
         assert copy.assigner.state_dict()["episode"] == 0  # it is in no episode that would be played again
         assert env.assigner.state_dict()["episode"] == -1
+        copy.reset()
+        assert copy.assigner.state_dict()["episode"] == 0  # it plays the next, and that one would be played again
 
 
 class TestTheEnvironmentsGeneratorIsItsOwn:
