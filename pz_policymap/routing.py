@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from functools import reduce
+from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
@@ -74,7 +74,7 @@ class PolicyGroups:
         policies, self._limits = _runs(keys, order, highest, nobody)
         self.policies = tuple(policies)
         self._order: Rows = order[: self._limits[-1]]  # the rows that are served, policy by policy
-        self._tensors: dict[Any, Any] = {}  # `_order` on each device that asked for it
+        self._tensors: dict[Any, Any] = {}  # index arrays on the devices that asked for them
 
     def __len__(self) -> int:
         return len(self.policies)
@@ -160,34 +160,37 @@ class PolicyGroups:
         return zip(self.policies, map(slice, self._limits, self._limits[1:]), strict=True)
 
     def _take(self, leaf: Any) -> Any:
-        if is_tensor(leaf):
-            return leaf.index_select(0, self._order_on(leaf))
-        return leaf.take(self._order, axis=0)
+        return _rows_of(leaf, self._on(leaf, "order", self._order))
 
     def _put(self, *leaves: Any) -> Any:
         shapes = {tuple(leaf.shape[1:]) for leaf in leaves}
         if len(shapes) > 1:
             raise ValueError(f"rows differ in shape: {sorted(shapes)}")
-        shape = (self.num_rows, *shapes.pop())
+        blank_shape = (1, *shapes.pop())
         tensor = next((leaf for leaf in leaves if is_tensor(leaf)), None)
         if tensor is None:
-            whole = np.zeros(shape, np.result_type(*leaves))
-            for (_, rows), leaf in zip(self, leaves, strict=True):
-                whole[rows] = leaf
-            return whole
-        torch = sys.modules["torch"]
-        leaves = tuple(torch.as_tensor(leaf, device=tensor.device) for leaf in leaves)
-        order, dtype = self._order_on(tensor), reduce(torch.promote_types, (leaf.dtype for leaf in leaves))
-        together = tensor.new_zeros(shape, dtype=dtype)
-        for (_, part), leaf in zip(self._parts(), leaves, strict=True):
-            together.index_copy_(0, order[part], leaf.to(dtype))
-        return together
+            ordered = np.concatenate([*leaves, np.zeros(blank_shape, leaves[0].dtype)])
+        else:
+            torch = sys.modules["torch"]
+            parts = [torch.as_tensor(leaf, device=tensor.device) for leaf in leaves]
+            ordered = torch.cat([*parts, parts[0].new_zeros(blank_shape)])
+        return _rows_of(ordered, self._on(ordered, "places", self._places))
 
-    def _order_on(self, tensor: Any) -> Any:
-        """The rows that are served, on the device of a tensor."""
-        if tensor.device not in self._tensors:
-            self._tensors[tensor.device] = index_for(tensor, self._order)
-        return self._tensors[tensor.device]
+    @cached_property
+    def _places(self) -> Rows:
+        """Where each row is in the order; that of rows that nobody acts on, one past its end."""
+        places = np.full(self.num_rows, len(self._order))
+        places[self._order] = np.arange(len(self._order))
+        return places
+
+    def _on(self, leaf: Any, name: str, index: Rows) -> Any:
+        """Returns an index array in the form that indexes this leaf, made once for each device."""
+        if not is_tensor(leaf):
+            return index
+        key = name, leaf.device
+        if key not in self._tensors:
+            self._tensors[key] = index_for(leaf, index)
+        return self._tensors[key]
 
 
 def act(
@@ -286,6 +289,11 @@ def _parameters(policy: Policy) -> frozenset[str]:
         return frozenset(inspect.signature(getattr(policy, "forward", policy)).parameters)
     except (TypeError, ValueError):  # some functions written in C have none
         return frozenset()
+
+
+def _rows_of(leaf: Any, index: Any) -> Any:
+    """Returns some rows of a leaf, in the order of the index."""
+    return leaf.index_select(0, index) if is_tensor(leaf) else leaf.take(index, axis=0)
 
 
 def _chosen(given: Mapping[int, Any] | Sequence[Any], policies: Iterable[int], name: str) -> dict[int, Any]:
