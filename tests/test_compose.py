@@ -280,7 +280,6 @@ def test_agents_that_come_late_change_nobody_unless_the_rule_says_so(rule, agent
         Focal(Uniform(3), Uniform(3), rotate=False),
         Teams(Focal(Uniform(3), Roles({"red": Uniform(3)}), rotate=False)),
     ],
-    ids=repr,
 )
 def test_these_rules_do_not_need_all_seats(rule):
     assert not rule.needs_all_seats
@@ -296,7 +295,6 @@ def test_these_rules_do_not_need_all_seats(rule):
         Roles({"red": RoundRobin(3)}),
         Focal(Uniform(3), Balanced(3, 4), rotate=False),
     ],
-    ids=repr,
 )
 def test_these_rules_need_all_seats(rule):
     assert rule.needs_all_seats
@@ -338,7 +336,6 @@ def test_a_rule_is_a_value(rule, agents):
         (Balanced([1, 2], 4), None),
         (RoundRobin(7), 7),
     ],
-    ids=repr,
 )
 def test_the_size_of_the_population_is_known_where_all_parts_declare_it(rule, size):
     assert rule.num_policies == size
@@ -446,7 +443,6 @@ def test_bad_settings_are_refused_at_once(make, error, message):
         (Roles({"agent": Uniform(1, replace=False), "adversary": Uniform(2)}), "a policy a seat: 2 seats, 1 policies"),
         (Teams(Fixed({"agent": 1})), "policy must name every agent, got none for 'adversary'"),
     ],
-    ids=repr,
 )
 def test_agents_that_a_rule_cannot_serve_are_an_error_at_construction(rule, message):
     with pytest.raises(ValueError, match=message):

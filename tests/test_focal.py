@@ -141,7 +141,6 @@ def test_rules_that_read_no_names_draw_the_same_all_at_once(num_focal):
         (Focal(Uniform(2), Uniform(2)), False),
         (Focal(Uniform(2), Teams(Uniform(2))), True),
     ],
-    ids=repr,
 )
 def test_a_rule_says_whether_it_reads_names(rule, reads):
     assert rule.reads_agents is reads
@@ -203,7 +202,6 @@ def test_bad_settings_are_refused_at_once(make, error, message):
             "replace=False needs a policy a seat: 2 seats, 1 policies",
         ),
     ],
-    ids=repr,
 )
 def test_agents_that_a_part_cannot_serve_are_an_error_at_construction(rule, message):
     with pytest.raises(ValueError, match=message):

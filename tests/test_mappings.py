@@ -129,7 +129,6 @@ def test_a_weights_callable_may_follow_a_population_that_grows():
         (FromFunction(one_for_all, num_policies=5), 5),
         (Shared(Uniform(6)), 6),
     ],
-    ids=repr,
 )
 def test_the_size_of_the_population_is_known_where_it_is_declared(rule, size):
     assert rule.num_policies == size

@@ -84,7 +84,6 @@ def test_a_full_cycle_holds_every_matchup_once(policies, num_seats, num_envs, or
         (RoundRobin(4, self_matches=False, ordered_seats=False), 2, 6, 6),
         (RoundRobin([7, 8, 9], 2), 3, 27, 14),
     ],
-    ids=repr,
 )
 def test_it_says_how_many_matchups_and_blocks_a_cycle_takes(rule, num_seats, matchups, blocks):
     assert rule.num_matchups(num_seats) == matchups
@@ -147,7 +146,6 @@ def test_as_many_matchups_as_a_word_has_numbers_can_be_played(order):
         (RoundRobin(1000, ordered_seats=False), 9),
         (RoundRobin(1000, self_matches=False, ordered_seats=False), 9),
     ],
-    ids=repr,
 )
 def test_more_matchups_than_that_are_an_error(rule, num_seats):
     size = rule.num_matchups(num_seats)

@@ -201,7 +201,6 @@ def test_rows_of_different_lengths_are_refused():
         Focal(Weighted(MATRIX), Uniform(2)),
         Teams(Focal(Teams(Weighted(MATRIX)), Uniform(2))),
     ],
-    ids=repr,
 )
 def test_a_matrix_outside_of_focal_is_an_error_at_construction_that_says_so(rule):
     assert rule.needs_focal
