@@ -1,0 +1,18 @@
+"""RLlib's new stack (Ray 2.60): all agents of an episode are assigned their modules at once, on any number of runners.
+
+    from pz_policymap.adapters.rllib import configure
+
+    config = PPOConfig().environment("my_env").env_runners(num_env_runners=2, num_envs_per_env_runner=3)
+    configure(config, pm.Uniform(3), seed=0, resample_every=1)      # last, for it keeps what is there
+    algorithm = config.build_algo()
+
+Policy i acts by the module `policy_i`, or by `names[i]`. Environment i of runner w plays what
+`pm.wrap(env, mapping, seed=0, env_index=(w - 1) * num_envs_per_env_runner + i)` would.
+"""
+
+from pz_policymap.adapters.rllib.assignment import Assignment as Assignment
+from pz_policymap.adapters.rllib.configure import configure as configure
+from pz_policymap.adapters.rllib.configure import set_mapping as set_mapping
+from pz_policymap.adapters.rllib.environments import AECSeats as AECSeats
+from pz_policymap.adapters.rllib.environments import ParallelSeats as ParallelSeats
+from pz_policymap.adapters.rllib.module_mapping import ModuleMapping as ModuleMapping

@@ -1,0 +1,104 @@
+"""`configure`: the way in. `set_mapping`: another mapping while training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
+from ray.rllib.utils import force_list
+
+from pz_policymap.adapters.rllib.callback import AssignPolicies, check_modules, mapping_of
+from pz_policymap.adapters.rllib.counters import EpisodeCounters
+from pz_policymap.adapters.rllib.module_mapping import ModuleMapping
+from pz_policymap.arguments import integer
+from pz_policymap.mappings.convert import MappingLike
+
+
+def configure(
+    config: Any,
+    mapping: MappingLike,
+    *,
+    seed: int | Sequence[int] | None = None,
+    resample_every: int = 10,
+    warmup_episodes: int = 0,
+    names: Sequence[str] | None = None,
+    learners: Iterable[int] | None = None,
+) -> Any:
+    """Puts a mapping into an algorithm's configuration: a mapping function, a callback and a connector.
+
+    Call it after the other settings. It keeps callbacks and connectors that are there; `config.callbacks`,
+    `config.multi_agent(policy_mapping_fn=...)` and `config.env_runners(env_to_module_connector=...)` replace its own.
+
+    Args:
+        config: An `AlgorithmConfig` of the new stack.
+        mapping: Who plays whom: a `PolicyMapping`, a function (see `FromFunction`) or the size of a population.
+        seed: A non-negative int or several; None takes one from the operating system, once for all runners.
+        resample_every: Episodes a draw is held for, from 1.
+        warmup_episodes: How many episodes at the start draw each for itself, so that a fault shows early.
+        names: The module of every policy, one after the other; None: `policy_0`, `policy_1`, ...
+        learners: The policies that are trained, the others being left as they are; None: all.
+
+    Returns:
+        The same configuration.
+
+    Raises:
+        TypeError: If an argument has the wrong type.
+        ValueError: If a number is out of range, or if the mapping cannot serve.
+    """
+    if not isinstance(config, AlgorithmConfig):
+        raise TypeError(f"config must be an AlgorithmConfig, got {config!r}")
+    rule = ModuleMapping(mapping, seed, resample_every, warmup_episodes, names)
+    if rule.known_names and not config.is_multi_agent:
+        config.multi_agent(policies=dict.fromkeys(rule.known_names, (None, None, None, None)))
+    config.multi_agent(policy_mapping_fn=rule)
+    if learners is not None:
+        config.multi_agent(policies_to_train=[rule.module(integer("learners", policy, 0)) for policy in learners])
+    others = [callback for callback in force_list(config.callbacks_class) if callback is not AssignPolicies]
+    config.callbacks([AssignPolicies, *others])
+    before = config._env_to_module_connector
+    config.env_runners(env_to_module_connector=before if isinstance(before, CountersFirst) else CountersFirst(before))
+    return config
+
+
+def set_mapping(algorithm: Any, mapping: MappingLike, *, names: Sequence[str] | None = None, now: bool = False) -> None:
+    """Lets all runners of an algorithm, those of its evaluation too, follow another rule from the next draw on.
+
+    Weights callables live in the runners' processes, where they do not see what is learned: hand in a mapping with
+    fresh numbers instead. When a module is added or removed at the same time, hand
+    `algorithm.config.policy_mapping_fn.follow(mapping)` to `add_module` or `remove_module`.
+
+    Args:
+        algorithm: An algorithm whose configuration `configure` has seen.
+        mapping: As in `configure`.
+        names: The module of every policy; None: as before.
+        now: Whether every environment draws when its next episode begins, whatever the cadence.
+
+    Raises:
+        TypeError, ValueError: As `configure` does, or if a policy has no module; the old mapping stays then.
+    """
+    rule = mapping_of(algorithm.config).follow(mapping, names, now)
+    check_modules(rule, algorithm.config)
+    rule.check(max(algorithm.config.num_env_runners, 1) * algorithm.config.num_envs_per_env_runner)
+
+    def follow(runner: Any) -> None:
+        runner.config.multi_agent(policy_mapping_fn=rule)
+
+    algorithm.config._is_frozen = False  # as RLlib does it in add_module
+    algorithm.config.multi_agent(policy_mapping_fn=rule)
+    algorithm.config.freeze()
+    for group in (algorithm.env_runner_group, algorithm.eval_env_runner_group):
+        if group is not None:
+            group.foreach_env_runner(follow)
+
+
+class CountersFirst:
+    """Builds the connectors that are there, with the counters before them."""
+
+    def __init__(self, others: Callable[..., Any] | None) -> None:
+        self.others = others
+
+    def __call__(self, env: Any = None, spaces: Any = None, device: Any = None) -> list[Any]:
+        """Returns the pieces of an env-to-module pipeline."""
+        others = [] if self.others is None else self.others(env, spaces, device)
+        return [EpisodeCounters(), *(others if isinstance(others, (list, tuple)) else [others])]

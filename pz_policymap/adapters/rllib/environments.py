@@ -1,0 +1,81 @@
+"""RLlib's PettingZoo environments with all seats, and the seats of any environment."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+import gymnasium
+from ray.rllib.env.wrappers.pettingzoo_env import ParallelPettingZooEnv, PettingZooEnv
+
+
+class ParallelSeats(ParallelPettingZooEnv):
+    """A PettingZoo Parallel environment for RLlib, with all its `possible_agents`, in their order.
+
+    RLlib's own has the agents of the first reset, and fails when another comes late. It also goes on for ever where
+    some agents are terminated and others truncated in the last step; here the episode ends when no agent is left.
+
+    Args:
+        env: A Parallel environment with `possible_agents`.
+    """
+
+    def __init__(self, env: Any) -> None:
+        super().__init__(env)
+        _seat_all(self, env)
+
+    def step(self, action_dict: dict[Any, Any]) -> tuple[dict[Any, Any], ...]:
+        """Steps the environment; the episode is over when no agent is left."""
+        return _ended(super().step(action_dict), self.par_env)
+
+
+class AECSeats(PettingZooEnv):
+    """A PettingZoo AEC environment for RLlib, with all its `possible_agents`, in their order; see `ParallelSeats`.
+
+    Args:
+        env: An AEC environment with `possible_agents`.
+    """
+
+    def __init__(self, env: Any) -> None:
+        super().__init__(env)
+        _seat_all(self, env)
+
+    def step(self, action: dict[Any, Any]) -> tuple[dict[Any, Any], ...]:
+        """Steps the environment; the episode is over when no agent is left."""
+        return _ended(super().step(action), self.env)
+
+
+def seats(env: Any) -> tuple[Hashable, ...]:
+    """Returns the agents of one of RLlib's environments in seat order.
+
+    Of a PettingZoo environment they are its own `possible_agents`: RLlib's wrappers keep a set, whose order differs
+    from process to process.
+
+    Raises:
+        ValueError: If it has none.
+    """
+    inner = env.unwrapped
+    inner = getattr(inner, "par_env", getattr(inner, "env", inner))
+    agents = tuple(getattr(inner, "possible_agents", None) or ())
+    if not agents:
+        raise ValueError(f"possible_agents must be known before an episode begins, {inner!r} has none")
+    return agents
+
+
+def _seat_all(wrapper: Any, env: Any) -> None:
+    """Gives RLlib's wrapper all possible agents, with their spaces."""
+    wrapper.possible_agents = list(env.possible_agents)
+    wrapper.agents = list(env.possible_agents)
+    wrapper.observation_spaces = {agent: env.observation_space(agent) for agent in env.possible_agents}
+    wrapper.action_spaces = {agent: env.action_space(agent) for agent in env.possible_agents}
+    wrapper.observation_space = gymnasium.spaces.Dict(wrapper.observation_spaces)
+    wrapper.action_space = gymnasium.spaces.Dict(wrapper.action_spaces)
+
+
+def _ended(outcome: tuple[dict[Any, Any], ...], env: Any) -> tuple[dict[Any, Any], ...]:
+    """Says in a step's outcome whether the episode is over."""
+    _, _, terminations, truncations, _ = outcome
+    del terminations["__all__"], truncations["__all__"]
+    over = not env.agents
+    terminations["__all__"] = over and all(terminations.values())
+    truncations["__all__"] = over and not terminations["__all__"]
+    return outcome
