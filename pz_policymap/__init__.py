@@ -12,6 +12,7 @@ Start with `wrap` (any PettingZoo or Gymnasium environment, vectors included) an
   and, made of others, `Shared`, `Teams`, `Roles`, `Focal`.
 - Whom to play: `pfsp`, `latest`, `delta_uniform` and `nash`, from what `RecordResults` writes into a `Payoff`.
 - Acting in one batch: `PolicyGroups`, `act`, `RecurrentState`.
+- Learning with a single-agent trainer, while others play the other seats: `LearnerEnv`.
 - Going on after a stop: `save`, `load`. A simulator of one's own: `PolicyAssigner`.
 """
 
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from pz_policymap.weights import pfsp as pfsp
     from pz_policymap.wrappers.aec import PolicyMapAEC as PolicyMapAEC
     from pz_policymap.wrappers.find import find_assigner as find_assigner
+    from pz_policymap.wrappers.learner import LearnerEnv as LearnerEnv
     from pz_policymap.wrappers.parallel import PolicyMapParallel as PolicyMapParallel
     from pz_policymap.wrappers.record import RecordResults as RecordResults
     from pz_policymap.wrappers.single_agent import PolicyMapEnv as PolicyMapEnv
@@ -89,6 +91,7 @@ _HOME = {
     "pfsp": "weights",
     "PolicyMapAEC": "wrappers.aec",
     "find_assigner": "wrappers.find",
+    "LearnerEnv": "wrappers.learner",
     "PolicyMapParallel": "wrappers.parallel",
     "PolicyMapEnv": "wrappers.single_agent",
     "PolicyMapVector": "wrappers.vector",

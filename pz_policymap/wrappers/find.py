@@ -30,12 +30,17 @@ def find_assigner(env: Any) -> PolicyAssigner:
         >>> pm.find_assigner(env).assignment()
         {'agent_0': 0, 'agent_1': 2, 'agent_2': 2}
     """
+    assigner: PolicyAssigner = find_policy_wrapper(env).assigner
+    return assigner
+
+
+def find_policy_wrapper(env: Any) -> Any:
+    """Returns the outermost policy wrapper in a stack of wrappers and converters; arguments as in `find_assigner`."""
     layer, seen = env, list[Any]()
     while layer is not None and not any(layer is other for other in seen):
         own = getattr(layer, "__dict__", {})  # not getattr: wrappers forward, and some fail before reset
-        assigner = own.get("assigner")
-        if isinstance(assigner, PolicyAssigner):
-            return assigner
+        if isinstance(own.get("assigner"), PolicyAssigner):
+            return layer
         seen.append(layer)
         layer = next((own[name] for name in _INNER if own.get(name) is not None), None)
         several = next((name for name in _SEVERAL if isinstance(own.get(name), list)), None)
