@@ -4,15 +4,14 @@ import os
 
 import pytest
 
-from pz_policymap.mappings.base import PolicyMapping, describe
-
 os.environ["SDL_VIDEODRIVER"] = "dummy"  # pygame reads it when the first environment imports it
+
+settings.register_profile("tests", deadline=None)  # machines are shared: no test is timed
+settings.load_profile("tests")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("filterwarnings", "ignore:The old environment creation API:DeprecationWarning")
-
-
-def pytest_make_parametrize_id(val: object) -> str | None:
-    """Names mappings in test ids by what every process calls them: their repr may hold an address."""
-    return describe(val) if isinstance(val, PolicyMapping) else None
+    config.addinivalue_line("markers", "xdist_group(name): tests that pytest-xdist is to run in one process")
+    if getattr(config.option, "dist", None) == "load":
+        config.option.dist = "loadgroup"  # as "load", but tests that count one another stay together
