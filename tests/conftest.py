@@ -1,17 +1,28 @@
-"""What all tests share: environments are played without a screen and without advice on PettingZoo's own modules."""
+"""What all tests share: no screen, no clock, and no advice on PettingZoo's own modules."""
+
+from __future__ import annotations
 
 import os
 
 import pytest
 
-os.environ["SDL_VIDEODRIVER"] = "dummy"  # pygame reads it when the first environment imports it
+from pz_policymap.mappings.base import PolicyMapping, describe
 
-settings.register_profile("tests", deadline=None)  # machines are shared: no test is timed
-settings.load_profile("tests")
+try:
+    from hypothesis import settings
+except ImportError:  # where a framework's own tests run, which need none
+    pass
+else:
+    settings.register_profile("tests", deadline=None)  # machines are shared: no test is timed
+    settings.load_profile("tests")
+
+os.environ["SDL_VIDEODRIVER"] = "dummy"  # pygame reads it when the first environment imports it
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("filterwarnings", "ignore:The old environment creation API:DeprecationWarning")
-    config.addinivalue_line("markers", "xdist_group(name): tests that pytest-xdist is to run in one process")
-    if getattr(config.option, "dist", None) == "load":
-        config.option.dist = "loadgroup"  # as "load", but tests that count one another stay together
+
+
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Names mappings in test ids by what every process calls them: their repr may hold an address."""
+    return describe(val) if isinstance(val, PolicyMapping) else None
