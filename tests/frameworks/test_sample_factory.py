@@ -6,15 +6,23 @@ There this package is installed without its dependencies and does without Pettin
 
 from __future__ import annotations
 
+import json
+import os
 import random
+import subprocess
 import sys
+import warnings
+from collections import defaultdict
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from sample_factory.algo.utils.agent_policy_mapping import AgentPolicyMapping
 
+import pz_policymap as pm
 from pz_policymap import ByEnvIndex, PolicyAssigner, Uniform
+from pz_policymap.adapters import sample_factory as adapter
 
 NUM_POLICIES = 4
 EPISODES = 60
@@ -113,6 +121,283 @@ def test_synchronous_mode_agrees_in_every_environment():
     for _ in range(3):
         theirs = [[published.mapping.get_policy_for_agent(agent, 0, env) for agent in (0, 1)] for env in range(8)]
         assert assigner.begin_episodes().tolist() == theirs
+
+
+SEED = 7
+
+
+def config(**changes):
+    """Returns what the mappings read of a configuration."""
+    settings = {"num_policies": NUM_POLICIES, "seed": SEED, "async_rl": True, "batched_sampling": False, "rollout": 16}
+    settings |= {"num_workers": 2, "num_envs_per_worker": 4, "pbt_mix_policies_in_one_env": True}
+    return SimpleNamespace(**settings | changes)
+
+
+def ours_there(mapping=None, num_agents=2, resample_every=10, agents=None, **changes):
+    """Returns our mapping, made as the framework makes its own."""
+    env_info = SimpleNamespace(num_agents=num_agents)
+    return adapter.AgentPolicyMapping(
+        config(**changes), env_info, mapping, resample_every=resample_every, agents=agents
+    )
+
+
+def drawn(mapping, env_index, episode, num_agents=2, resample_every=10, agents=None):
+    """Returns what an environment plays in an episode, from the draw alone: no assigner, nothing counted."""
+    names = range(num_agents) if agents is None else agents
+    first = episode // resample_every * resample_every
+    draw = pm.Draw.at(SEED, names, [env_index], [first], resample_every)
+    return mapping.assign(draw)[0].tolist()
+
+
+MAPPINGS = {
+    "uniform": Uniform(NUM_POLICIES),
+    "unmixed": Uniform(NUM_POLICIES, mix=False),
+    "weighted": pm.Weighted([0.4, 0.3, 0.2, 0.1]),
+    "focal": pm.Focal(pm.Fixed(0), Uniform([1, 2, 3])),
+    "teams": pm.Teams(Uniform(NUM_POLICIES), {0: "a", 1: "b", 2: "a"}),
+    "balanced": pm.Balanced(NUM_POLICIES, num_envs=8),
+    "per worker": pm.PerWorker(NUM_POLICIES, policies_per_worker=2, envs_per_worker=4),
+    "function": pm.FromFunction(lambda agents, draw: {a: int(draw.rng.integers(NUM_POLICIES)) for a in agents}),
+    "by env index": ByEnvIndex(NUM_POLICIES, num_envs=8),
+}
+
+
+@pytest.mark.parametrize("name", MAPPINGS)
+def test_asked_agent_by_agent_any_mapping_plays_whole_draws_of_the_global_environment(name):
+    mapping, policies = MAPPINGS[name], ours_there(MAPPINGS[name], num_agents=3, resample_every=4)
+    rng, episode = np.random.default_rng(0), [0] * 8
+    for _ in range(200):
+        env = int(rng.integers(8))  # environments end in any order
+        order = rng.permutation(3).tolist()  # and so do their agents
+        asked = {agent: policies.get_policy_for_agent(agent, env % 4, env) for agent in order}
+        assert [asked[agent] for agent in range(3)] == drawn(mapping, env, episode[env], 3, 4)
+        episode[env] += 1
+    assert min(episode) > 8
+
+
+def test_agents_that_end_at_different_times_join_the_episode_that_the_first_of_them_began():
+    episode_of = pm.FromFunction(lambda agents, draw: dict.fromkeys(agents, draw.episode))
+    policies = ours_there(episode_of, resample_every=1, num_policies=100)
+    asked = [(agent, policies.get_policy_for_agent("ab".index(agent), 0, 0)) for agent in "abbaaabbab"]
+    # In capitals who begins an episode of the environment: A b, B a, A, A b, B a, B.
+    assert asked == [*zip("abbaaabbab", [0, 0, 1, 1, 2, 3, 3, 4, 4, 5], strict=True)]
+
+
+def steps_with_two_policies(ask, steps=20_000):
+    """Returns the share of steps in which two agents, whose episodes last 5 to 14 steps each, play two policies."""
+    rng, left = np.random.default_rng(0), [10, 10]
+    current = [ask(agent) for agent in (0, 1)]
+    differ = 0
+    for _ in range(steps):
+        for agent in (0, 1):
+            left[agent] -= 1
+            if not left[agent]:
+                current[agent] = ask(agent)
+                left[agent] = int(rng.integers(5, 15))
+        differ += current[0] != current[1]
+    return differ / steps
+
+
+def test_without_mixing_draws_of_different_age_stay_side_by_side_for_one_episode_at_most():
+    """Then 3 of 4 changes differ; counted agent by agent, which drift apart, it would come to 3 of 4 steps."""
+    policies, mapping = ours_there(Uniform(NUM_POLICIES, mix=False)), Uniform(NUM_POLICIES, mix=False)
+    episodes = [-1, -1]
+
+    def counted_by_agent(agent):
+        episodes[agent] += 1
+        return drawn(mapping, 0, episodes[agent])[agent]
+
+    together = steps_with_two_policies(lambda agent: policies.get_policy_for_agent(agent, 0, 0))
+    assert 0 < together < 0.08  # an episode's rest, half of one on average, in every ten: 0.05 * 3/4, and some more
+    assert steps_with_two_policies(counted_by_agent) > 3 * together
+
+
+def sequence(policies, episodes=40):
+    return [[policies.get_policy_for_agent(agent, 0, 3) for agent in (0, 1)] for _ in range(episodes)]
+
+
+def test_the_seed_of_the_configuration_is_honoured():
+    once, again, other = (sequence(ours_there(Uniform(NUM_POLICIES), seed=seed)) for seed in (1, 1, 2))
+    assert once == again != other
+
+
+def test_without_a_seed_every_start_differs():
+    once, again = (sequence(ours_there(Uniform(1000), seed=None, num_policies=1000)) for _ in range(2))
+    assert once != again
+
+
+def test_the_runners_own_number_of_an_environment_does_not_matter():
+    policies = ours_there(Uniform(1000), num_policies=1000)
+    asked = [[policies.get_policy_for_agent(agent, 0, env) for agent in (0, 1)] for env in range(8)]
+    assert asked == [drawn(Uniform(1000), env, 0) for env in range(8)]
+    assert len({tuple(pair) for pair in asked}) == 8
+
+
+@pytest.mark.parametrize("mix", [True, False])
+def test_with_two_arguments_it_does_what_the_published_class_is_meant_to_do(mix):
+    assert ours_there(pbt_mix_policies_in_one_env=mix).mapping == Uniform(NUM_POLICIES, mix=mix)
+
+
+def test_with_two_arguments_synchronous_mode_is_the_published_one():
+    published, mine = Published(2, mix=True, async_rl=False).mapping, ours_there(async_rl=False)
+    for env in [*range(8), *range(8)]:
+        for agent in (0, 1):
+            assert mine.get_policy_for_agent(agent, 0, env) == published.get_policy_for_agent(agent, 0, env)
+
+
+def test_agents_can_have_names_for_mappings_that_read_them():
+    roles = pm.Roles({"red": Uniform([0, 1]), "blue": Uniform([2, 3])})
+    names = ("blue_0", "red_0")
+    assert sequence(ours_there(roles, agents=names)) == [drawn(roles, 3, e, agents=names) for e in range(40)]
+
+
+@pytest.mark.parametrize(
+    ("mapping", "changes", "message"),
+    [
+        (Uniform(4), {"batched_sampling": True}, "batched_sampling must be False .* the framework asks no mapping"),
+        (Uniform(4), {"async_rl": False}, r"async_rl=False needs .* as ByEnvIndex\(4\) is, got Uniform"),
+        (Uniform(4, mix=False), {"async_rl": False}, "needs a mapping that is constant"),
+        (pm.Shared(ByEnvIndex(4)), {"async_rl": False}, "needs a mapping that is constant"),
+        (pm.Fixed(0), {"async_rl": False}, r"the same number of seats.* gives them \[16, 0, 0, 0\] in 8"),
+        (ByEnvIndex(2), {"async_rl": False}, r"gives them \[8, 8, 0, 0\]"),
+        (ByEnvIndex(3), {"async_rl": False, "num_policies": 3}, r"gives them \[6, 6, 4\]"),
+        (Uniform(5), {}, "cfg.num_policies must be at least 5 .* got 4"),
+        (pm.Balanced(4, num_envs=7), {}, "spans num_envs=7 environments, got 8 of cfg"),
+        (pm.Balanced(4, num_envs=8), {"seed": None}, "cfg.seed must be given"),
+        (Uniform(4, replace=False), {"num_agents": 5}, "replace=False needs a policy a seat"),
+        (Uniform(4), {"resample_every": 0}, "resample_every must be at least 1"),
+        (Uniform(4), {"agents": ["only one"]}, "agents must name each of the 2 agents"),
+    ],
+)
+def test_what_the_framework_could_not_go_on_with_is_refused_at_once(mapping, changes, message):
+    with pytest.raises(ValueError, match=message):
+        ours_there(mapping, **changes)
+
+
+@pytest.mark.parametrize(
+    ("mapping", "num_policies"),
+    [(ByEnvIndex(4), 4), (ByEnvIndex([3, 1, 0, 2]), 4), (pm.Fixed({0: 1, 1: 0}), 2), (Uniform(1), 1)],
+)
+def test_synchronous_mode_accepts_what_is_constant_and_equal(mapping, num_policies):
+    policies = ours_there(mapping, async_rl=False, num_policies=num_policies)
+    for episode in range(3):
+        for env in range(8):
+            asked = [policies.get_policy_for_agent(agent, 0, env) for agent in (0, 1)]
+            assert asked == drawn(mapping, env, episode)
+
+
+def test_a_draw_beyond_the_framework_s_policies_is_an_error_that_names_the_mapping():
+    policies = ours_there(pm.Fixed({0: 0, 1: 9}))
+    with pytest.raises(
+        ValueError, match=r"Fixed.* must draw policies below cfg.num_policies=4, got 9 in environment 5"
+    ):
+        policies.get_policy_for_agent(0, 1, 5)
+
+
+@pytest.mark.parametrize(
+    ("mapping", "episode_steps", "warned"),
+    [
+        (pm.Focal(pm.Fixed(0), Uniform([1, 2])), 15, True),
+        (pm.Focal(pm.Fixed(0), Uniform([1, 2])), 16, False),
+        (pm.Fixed(0), 15, False),
+    ],
+)
+def test_a_block_of_less_than_two_rollouts_that_changes_policies_is_warned_about(mapping, episode_steps, warned):
+    policies = ours_there(mapping, resample_every=2, rollout=16)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        for _ in range(12):
+            for agent in (0, 1):
+                policies.get_policy_for_agent(agent, 0, 0)
+            for _ in range(episode_steps):
+                for agent in (0, 1):
+                    policies.count_step(agent, 0)
+    texts = {str(warning.message) for warning in seen}
+    assert len(texts) == warned  # one text, which Python shows once a process
+    assert all("a block of 2 episodes lasted less than 2 rollouts of 16 steps" in text for text in texts)
+
+
+RUN = Path(__file__).with_name("sample_factory_run.py")
+
+
+def run(folder, *arguments, check=True, **settings):
+    """Trains in the real framework; returns the process and the trajectories of every (environment, agent)."""
+    command = [sys.executable, str(RUN), str(folder), f"--train_dir={folder / 'train'}", "--experiment=run"]
+    process = subprocess.run(
+        [*command, "--num_envs_per_worker=4", "--train_for_env_steps=700", *arguments],
+        env={**os.environ, **settings},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=1800,  # the framework may wait for ever
+    )
+    assert not check or process.returncode == 0, process.stdout + process.stderr
+    trajectories = defaultdict(list)
+    for file in folder.glob("*.jsonl"):
+        for line in file.read_text().splitlines():
+            record = json.loads(line)
+            trajectories[record["environment"], record["agent"]].append(record)
+    return process, trajectories
+
+
+def trained(folder):
+    """Returns how many steps each policy has learned from, which the names of its checkpoints say."""
+    newest = [max(folder.glob(f"train/run/checkpoint_p{policy}/checkpoint_*.pth")) for policy in (0, 1)]
+    return [int(file.stem.split("_")[2]) for file in newest]
+
+
+def check_trajectories(trajectories, mapping, environments, resample_every):
+    """Holds every step of every trajectory against the draw of its episode."""
+    assert sorted(trajectories) == [(env, agent) for env in range(environments) for agent in (0, 1)]
+    changed = 0
+    for (env, agent), records in trajectories.items():
+        episode = 0
+        for record in records:
+            for policy, done in zip(record["policies"], record["dones"], strict=True):
+                assert policy == drawn(mapping, env, episode, resample_every=resample_every)[agent]
+                episode += done
+            assert sorted(record["learners"]) == sorted(set(record["policies"]))
+            changed += len(record["learners"]) > 1
+        assert episode > resample_every
+    return changed
+
+
+WORKERS = {"serial": ["--serial_mode=True", "--num_workers=1"], "two spawned workers": ["--num_workers=2"]}
+
+
+@pytest.mark.parametrize("workers", WORKERS)
+def test_a_run_trains_two_policies_and_its_trajectories_are_the_mapping_s(tmp_path, workers):
+    process, trajectories = run(tmp_path, *WORKERS[workers], "--worker_num_splits=2", MAPPING="uniform")
+    assert "Traceback" not in process.stdout + process.stderr
+    assert min(trained(tmp_path)) >= 700
+    environments = 4 if workers == "serial" else 8
+    assert check_trajectories(trajectories, Uniform(2), environments, resample_every=3) > 0
+    assert len(list(tmp_path.glob("*.jsonl"))) == environments // 4  # a file a process
+    # Its blocks of three short episodes are no example to follow.
+    assert "a block of 3 episodes lasted less than 2 rollouts of 16 steps" in process.stderr + process.stdout
+
+
+@pytest.mark.parametrize(("name", "mapping"), [("by env index", ByEnvIndex(2)), ("by seat", pm.Fixed({0: 0, 1: 1}))])
+def test_a_synchronous_run_does_not_wait_for_ever(tmp_path, name, mapping):
+    arguments = (*WORKERS["serial"], "--async_rl=False", "--batch_size=64")
+    _, trajectories = run(tmp_path, *arguments, MAPPING=name)
+    assert min(trained(tmp_path)) >= 700
+    assert check_trajectories(trajectories, mapping, 4, resample_every=3) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name", "message"),
+    [
+        (["--async_rl=False", "--batch_size=64"], "uniform", "async_rl=False needs a mapping that is constant"),
+        (["--batched_sampling=True"], "uniform", "batched_sampling must be False"),
+    ],
+)
+def test_a_run_that_is_refused_starts_no_worker(tmp_path, arguments, name, message):
+    process, trajectories = run(tmp_path, "--num_workers=2", *arguments, check=False, MAPPING=name)
+    assert process.returncode != 0
+    assert message in process.stderr
+    assert not trajectories
+    assert "ROLLOUT worker" not in process.stdout + process.stderr
 
 
 def test_here_the_package_needs_neither_pettingzoo_nor_a_new_gymnasium():
