@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pkgutil
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -58,15 +59,32 @@ def _of_module(name: str, module: Any) -> Environment:
 
 def _of_pettingzoo() -> Iterator[Environment]:
     registries = {api: getattr(pettingzoo, f"{api}_registry", None) for api in ("aec", "parallel")}
-    if registries["aec"] is None:  # before PettingZoo 1.27 each family lists its modules
-        for family in FAMILIES:
-            modules = getattr(import_module(f"pettingzoo.{family}.all_modules"), f"{family}_environments")
-            yield from (_of_module(name, module) for name, module in modules.items())
+    if registries["aec"] is None:  # before PettingZoo 1.27 there are modules alone
+        yield from _of_families()
         return
     for name in dict.fromkeys(name for registry in registries.values() for name in registry):
         if name.split("/")[0] in FAMILIES:
             makers = {api: partial(pettingzoo.make, api, name) for api in registries if name in registries[api]}
             yield Environment(name, makers)
+
+
+def _of_families() -> Iterator[Environment]:
+    for family in FAMILIES:
+        for info in pkgutil.iter_modules(import_module(f"pettingzoo.{family}").__path__):
+            if re.search(r"_v\d+$", info.name):
+                try:
+                    yield _of_module(f"{family}/{info.name}", import_module(f"pettingzoo.{family}.{info.name}"))
+                except ImportError as error:
+                    yield Environment(f"{family}/{info.name}", dict.fromkeys(("aec", "parallel"), _raiser(error)))
+
+
+def _raiser(error: Exception) -> Make:
+    """Returns a maker for an environment that cannot be imported here, so that it is skipped by name."""
+
+    def make(**settings: Any) -> Any:
+        raise error
+
+    return make
 
 
 def _of_examples() -> Iterator[Environment]:
