@@ -21,9 +21,8 @@ os.environ["SDL_VIDEODRIVER"] = "dummy"  # pygame reads it when the first enviro
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("filterwarnings", "ignore:The old environment creation API:DeprecationWarning")
-    config.addinivalue_line("markers", "xdist_group(name): tests that pytest-xdist is to run in one process")
     if getattr(config.option, "dist", "no") == "load":
-        config.option.dist = "loadgroup"  # the same, but tests that count one another stay together
+        config.option.dist = "loadfile"  # a file counts what it has run, and shares what it has made
 
 
 def pytest_make_parametrize_id(val: object) -> str | None:

@@ -22,7 +22,7 @@ from pettingzoo.utils.wrappers import BaseParallelWrapper, BaseWrapper
 import pz_policymap as pm
 from tests.arrangements import ARRANGEMENTS, ENVIRONMENTS, Arrangement, Environment, Wrap, cases
 
-pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.xdist_group("registry")]
+pytestmark = pytest.mark.filterwarnings("ignore")
 
 CYCLES = 10
 NUM_CASES = 1836  # that pass with PettingZoo 1.27.0, mpe2 1.1.1 and SuperSuit 3.11.0
