@@ -21,8 +21,11 @@ WIN, LOSS, DRAW = [1.0, -1.0], [-1.0, 1.0], [0.0, 0.0]
 returns = st.one_of(st.integers(-3, 3).map(float), st.sampled_from([0.1, 0.2, 0.3, 1e-9]), st.floats(-1e6, 1e6))
 
 
+coarse = st.integers(-(2**26), 2**26).map(lambda x: x / 64.0)  # within the nine orders of magnitude that sums promise
+
+
 @st.composite
-def episodes(draw, num_policies=4, max_seats=6):
+def episodes(draw, num_policies=4, max_seats=6, returns=returns):
     seats = draw(st.integers(1, max_seats))
 
     def each(values):
@@ -340,7 +343,7 @@ class TestGrowing:
 
 
 class TestMerging:
-    @given(st.lists(episodes(), max_size=24), st.randoms(use_true_random=False))
+    @given(st.lists(episodes(returns=coarse), max_size=24), st.randoms(use_true_random=False))
     def test_any_order_gives_the_ledger_of_all_episodes_to_the_last_bit(self, played, shuffler):
         whole = pm.Payoff(4)
         workers = [pm.Payoff(4) for _ in range(3)]

@@ -121,8 +121,8 @@ class Payoff:
         total = played + 2.0 * self.prior
         rates = np.full_like(wins, 0.5)
         np.divide(wins + draws / 2.0 + self.prior, total, out=rates, where=total > 0.0)
-        below = np.tril_indices(len(rates), -1)
-        rates[below] = 1.0 - rates.T[below]
+        below = np.tri(len(rates), k=-1, dtype=np.bool_)
+        np.subtract(1.0, rates.T, out=rates, where=below)
         np.fill_diagonal(rates, 0.5)
         return rates
 

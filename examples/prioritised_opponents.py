@@ -1,0 +1,113 @@
+"""Prioritised opponents: a learner finds the one it cannot beat in fewer games than by drawing uniformly.
+
+Twenty-four opponents of rising strength play a contest of strength and luck, in which the stronger is likelier to win.
+The learner is as good as the second best. Who is the best shows in the ledger alone, and prioritised fictitious
+self-play ("hard", AlphaStar) spends the games where they tell: on those whom the learner loses to.
+
+    python examples/prioritised_opponents.py [picture.png]
+"""
+
+import sys
+from typing import ClassVar
+
+import numpy as np
+from pettingzoo import ParallelEnv
+
+import pz_policymap as pm
+
+NUM_OPPONENTS = 24
+STEP = 1.0  # of strength: a step ahead wins 73% of the games
+LEARNER = NUM_OPPONENTS  # its policy; opponents are 0, 1, ...
+MOST = 1000  # games, after which a search is given up
+
+WEIGHTINGS = {"hard": pm.pfsp, "uniform": np.ones_like}
+
+
+class Contest(ParallelEnv):
+    """One step: an agent's action is how strong it is, and the better of strength plus luck wins 1 from the other."""
+
+    metadata: ClassVar = {"name": "contest_v0"}
+    possible_agents: ClassVar = ["left", "right"]
+    render_mode = None
+
+    def __init__(self, seed):
+        self.np_random = np.random.default_rng((seed, 1))
+
+    def reset(self, seed=None, options=None):  # noqa: ARG002, D102
+        self.agents = list(self.possible_agents)
+        return dict.fromkeys(self.agents, 0), {agent: {} for agent in self.agents}
+
+    def step(self, actions):  # noqa: D102
+        luck = self.np_random.logistic()  # so that a lead of d wins 1 / (1 + exp(-d)) of the games
+        won = 1.0 if actions["left"] + luck > actions["right"] else -1.0
+        agents, self.agents = self.agents, []
+        infos = {agent: {} for agent in agents}
+        rewards = {"left": won, "right": -won}
+        return dict.fromkeys(agents, 0), rewards, dict.fromkeys(agents, True), dict.fromkeys(agents, False), infos
+
+
+def strongest(payoff):
+    """Returns whom the ledger is sure to be the strongest opponent, by a standard error on both sides; else None."""
+    rates, games = payoff.win_rates[LEARNER, :LEARNER], payoff.games[LEARNER, :LEARNER]
+    errors = np.sqrt(rates * (1.0 - rates) / (games + 2.0 * payoff.prior + 1.0))  # of a Beta distribution
+    best = int(rates.argmin())
+    others = np.delete(rates - errors, best)
+    return best if rates[best] + errors[best] < others.min() else None
+
+
+def search(weighting, seed):
+    """Plays the learner against opponents by their weights, until the ledger knows the strongest.
+
+    Returns how many games that took against each of them, from the weakest to the strongest.
+    """
+    strength = STEP * np.random.default_rng((seed, 0)).permutation(NUM_OPPONENTS)  # nobody knows which is which
+    strengths = np.append(strength, STEP * (NUM_OPPONENTS - 2))
+    payoff = pm.Payoff(NUM_OPPONENTS + 1)
+    opponents = pm.Weighted(lambda: weighting(payoff.win_rates[LEARNER, :LEARNER]))
+    mapping = pm.Focal(pm.Fixed(LEARNER), opponents)
+    env = pm.RecordResults(pm.wrap(Contest(seed), mapping, resample_every=1, seed=seed), payoff)
+    for _ in range(MOST):
+        env.reset()
+        env.step({agent: strengths[policy] for agent, policy in env.policy_ids.items()})
+        if strongest(payoff) == strength.argmax():
+            break
+    return payoff.games[LEARNER, :LEARNER][np.argsort(strength)]
+
+
+def compare(seeds):
+    """Returns the games of every search, by weighting, each of shape (seeds, opponents)."""
+    return {name: np.array([search(weighting, seed) for seed in seeds]) for name, weighting in WEIGHTINGS.items()}
+
+
+def draw(results, path):
+    """Draws how soon the strongest is known, and where the games went."""
+    from matplotlib.figure import Figure  # noqa: PLC0415  # only the picture needs it: pip install matplotlib
+
+    figure = Figure(figsize=(9, 3.8), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    last = max(games.sum(axis=1).max() for games in results.values())
+    for (name, games), color, line in zip(results.items(), ["#0072B2", "#E69F00"], ["-", "--"], strict=True):
+        needed = np.sort(games.sum(axis=1))
+        found = needed[needed < MOST]
+        known = np.arange(len(found) + 1) / len(needed)
+        left.step([0, *found, last], [*known, known[-1]], line, where="post", color=color, label=name)
+        right.plot(np.arange(1, NUM_OPPONENTS + 1), games.mean(axis=0), line, color=color, label=name)
+    left.set(xlabel="games", ylabel="runs in which the strongest\nopponent is known", ylim=(0.0, 1.05))
+    right.set(xlabel="opponent, from the weakest to the strongest", ylabel="games against it", ylim=(0.0, None))
+    for axes, place in ((left, "lower right"), (right, "upper left")):
+        axes.legend(title="opponents drawn", loc=place)
+        axes.margins(x=0.01)
+    figure.savefig(path, dpi=120)
+
+
+def main(path=None, seeds=range(20)):
+    """Compares the two, prints how many games each needed, and draws it where a path is given."""
+    results = compare(seeds)
+    for name, games in results.items():
+        print(f"{name:<8} {games.sum(axis=1).mean():5.0f} games on average until the strongest opponent is known")
+    if path:
+        draw(results, path)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:2])
