@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pz_policymap.arguments import integer, seed_of
+from pz_policymap.arguments import MAX_INDEX, integer, seed_of
 from pz_policymap.cadence import Cadence
 from pz_policymap.drawn import Drawn, Numbers, PolicyIds, joined, read_only, redrawn
 from pz_policymap.mappings.base import PolicyMapping
@@ -138,7 +138,13 @@ class PolicyAssigner:
         return self._drawn.policy_ids
 
     def assignment(self, row: int = 0) -> dict[Any, int]:
-        """Returns the assignment of one environment, agent to policy; empty before its first draw."""
+        """Returns the assignment of one environment, agent to policy; empty before its first draw.
+
+        Raises:
+            TypeError: If `row` is no integer.
+            ValueError: If it is out of range.
+        """
+        integer("row", row, 0, self.num_envs - 1)
         if self._draw_episode[row] < 0:
             return {}
         return dict(zip(self._drawn.agents, self._drawn.policy_ids[row].tolist(), strict=True))
@@ -310,6 +316,9 @@ class PolicyAssigner:
         weights = _list(draw, "weights")
         same_rule = _entry(draw, "mapping") == rule.fingerprint
         if same_rule:
+            end = rule.num_policies or MAX_INDEX + 1
+            if policy_ids.size and policy_ids.max() >= end:
+                raise ValueError(f"state does not fit: 'policies' must be below {end}, got {policy_ids.max()}")
             said = iter(weights)
             try:
                 bound = rule.bind(lambda _: next(said))

@@ -11,6 +11,7 @@ of which a seat takes word `seat % 4`. Environments in a row are therefore one n
 from __future__ import annotations
 
 import hashlib
+import operator
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -19,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pz_policymap.arguments import integer, seed_of
+from pz_policymap.arguments import MAX_INDEX, integer, seed_of
 from pz_policymap.cadence import Cadence
 from pz_policymap.philox import IntArray, Source, Words
 
@@ -90,9 +91,23 @@ class Draw:
         episode: ArrayLike,
         resample_every: int = 10,
     ) -> Draw:
-        """Returns the draw that these environments make at these episodes, to try a mapping without an environment."""
+        """Returns the draw that these environments make at these episodes, to try a mapping without an environment.
+
+        Args:
+            seed: A non-negative int, or several.
+            agents: The agents in seat order.
+            env_index: Integers from 0, shape `(num_envs,)`.
+            episode: Integers from 0, shape `(num_envs,)`.
+            resample_every: Episodes a draw is held for, from 1: it tells the block.
+
+        Raises:
+            TypeError: If an argument holds what is no integer.
+            ValueError: If one is out of range, or if the two arrays differ in shape.
+        """
         source = Source(seed_of("seed", seed))
-        indices, episodes = np.asarray(env_index, np.int64), np.asarray(episode, np.int64)
+        indices, episodes = _counters("env_index", env_index), _counters("episode", episode)
+        if indices.shape != episodes.shape:
+            raise ValueError(f"episode must have the shape of env_index, {indices.shape}, got {episodes.shape}")
         return cls(source, tuple(agents), indices, episodes, Cadence(resample_every))
 
     @property
@@ -143,6 +158,7 @@ class Draw:
             stream: As in `bits`.
         """
         # Scaling by a power of two is exact, so the product rounds as `uniform() * high` does, never up to `high`.
+        integer("high", high, 1, MAX_INDEX)
         return (self.bits(stream) * (high * 2.0**-53)).astype(np.int32)
 
     def select(self, seats: Sequence[int]) -> Draw:
@@ -150,8 +166,12 @@ class Draw:
 
         Args:
             seats: Positions among this draw's seats, from 0.
+
+        Raises:
+            TypeError: If one is no integer.
+            ValueError: If one is out of range.
         """
-        kept = tuple(int(seat) for seat in seats)
+        kept = tuple(integer(f"seats[{i}]", seat, 0, self.num_seats - 1) for i, seat in enumerate(seats))
         bits_of = kept if self._seats is None else tuple(self._seats[seat] for seat in kept)
         return self._like(tuple(self.agents[seat] for seat in kept), bits_of, self._path)
 
@@ -163,7 +183,7 @@ class Draw:
             agents: What the nested rule has for seats (teams, say), numbered from 0; this draw's seats if None.
         """
         # NumPy's integers and strings print differently by version, and an enum's members as what they are.
-        plain = (str.__str__(k) if isinstance(k, str) else int(k) for k in key)
+        plain = (str.__str__(k) if isinstance(k, str) else operator.index(k) for k in key)
         path = (*self._path, len(key), *plain)
         return self._like(self.agents, self._seats, path) if agents is None else self._like(tuple(agents), None, path)
 
@@ -208,6 +228,18 @@ class Draw:
 
     def _stream_word(self, stream: int) -> int:
         return _prefix(self._path) << 16 | stream
+
+
+def _counters(name: str, values: ArrayLike) -> IntArray:
+    """Returns counters from 0 as a vector, or raises."""
+    counters = np.asarray(values)
+    if counters.size == 0:
+        return np.empty(0, np.int64)
+    if counters.dtype.kind not in "iu":
+        raise TypeError(f"{name} must hold integers, got {values!r}")
+    if counters.ndim != 1 or counters.min() < 0:
+        raise ValueError(f"{name} must be a vector of integers from 0, got {values!r}")
+    return counters.astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)

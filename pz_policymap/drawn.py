@@ -65,7 +65,10 @@ def redrawn(
         return weights[-1]
 
     num_envs = len(before.policy_ids)
-    policy_ids = np.empty((num_envs, len(agents)), np.int32) if isinstance(rows, slice) else before.policy_ids.copy()
+    if isinstance(rows, slice) or before.agents != agents:  # other agents: a single environment, which draws
+        policy_ids = np.empty((num_envs, len(agents)), np.int32)
+    else:
+        policy_ids = before.policy_ids.copy()
     bound = rule
     for start in range(0, len(episode), _CHUNK):
         part = slice(start, min(start + _CHUNK, len(episode)))
@@ -88,7 +91,9 @@ def joined(drawn: Drawn, numbers: Numbers, draw_episode: IntArray, agents: Seque
     late = [agent for agent in dict.fromkeys(agents) if agent not in drawn.agents]
     if not late:
         return drawn
-    if len(drawn.policy_ids) > 1 or drawn.bound.needs_all_seats:
+    if len(drawn.policy_ids) > 1:
+        raise ValueError(f"agents must be the same in all environments, got {late}, not among {list(drawn.agents)}")
+    if drawn.bound.needs_all_seats:
         raise ValueError(
             f"{drawn.rule.fingerprint} must know all seats, and agents {late} are not among {list(drawn.agents)}"
         )

@@ -228,8 +228,17 @@ class TestLateAgents:
     def test_many_environments_have_no_late_agents(self):
         assigner = assigner_of(num_envs=2)
         assigner.begin_episodes()
-        with pytest.raises(ValueError, match=r"\['d'\]"):
+        with pytest.raises(ValueError, match=r"the same in all environments, got \['d'\]"):
             assigner.add_agents(["d"])
+
+    @pytest.mark.parametrize("rows", [[0], [True], None])
+    def test_rows_may_be_named_where_agents_are_told_at_every_episode(self, rows):
+        assigner, plain = self.dynamic(resample_every=1), self.dynamic(resample_every=1)
+        for agents in (["a"], ["a", "b", "c"], ["c"]):
+            assigner.begin_episodes(rows, agents=agents)
+            plain.begin_episodes(agents=agents)
+            assert assigner.assignment() == plain.assignment()
+            assert list(assigner.assignment()) == agents
 
 
 class TestMappingsThatChange:
@@ -273,6 +282,27 @@ class TestMappingsThatChange:
 
 
 class TestFaults:
+    @pytest.mark.parametrize("row", [-1, 3, 0.0])
+    def test_a_row_that_is_not_there_has_no_assignment(self, row):
+        with pytest.raises((TypeError, ValueError), match="row must be"):
+            assigner_of(num_envs=3).assignment(row)
+
+    def test_a_rule_that_nests_weights_and_does_not_bind_them_is_told_so(self):
+        class Mine(PolicyMapping):
+            def __init__(self, inner):
+                self.inner = inner
+
+            @property
+            def children(self):
+                return (self.inner,)
+
+            def assign(self, draw):
+                return self.inner.assign(draw)
+
+        assigner_of(Mine(Uniform(4))).begin_episodes()
+        with pytest.raises(TypeError, match="Mine must define bind"):
+            assigner_of(Mine(Weighted(lambda: [1, 1]))).begin_episodes()
+
     def test_a_mapping_that_raises_leaves_everything_and_is_asked_again(self):
         calls = []
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pz_policymap import Draw
+from pz_policymap import Draw, Uniform
 from pz_policymap.draw import MAX_STREAM
 from pz_policymap.philox import SALT
 
@@ -75,6 +75,32 @@ def test_select_keeps_each_seats_bits_and_agents_in_the_order_given():
     assert some.agents == ("agent_11", "agent_0", "agent_6")
     np.testing.assert_array_equal(some.bits(2), draw.bits(2)[:, [11, 0, 6]])
     np.testing.assert_array_equal(some.select([1, 2]).bits(), draw.bits()[:, [0, 6]])
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda draw: draw.select([-1]), ValueError, r"seats\[0\] must be from 0 to 1, got -1"),
+        (lambda draw: draw.select([0, 2]), ValueError, r"seats\[1\] must be from 0 to 1, got 2"),
+        (lambda draw: draw.select([0.0]), TypeError, r"seats\[0\] must be an integer"),
+        (lambda draw: draw.integers(0), ValueError, "high must be from 1"),
+        (lambda draw: draw.integers(2**31), ValueError, "high must be from 1"),
+        (lambda draw: draw.integers(2.5), TypeError, "high must be an integer"),
+        (lambda draw: draw.child(0.5), TypeError, "integer"),
+        (lambda draw: Draw.at(0, ["a"], [0], [0, 10]), ValueError, "episode must have the shape of env_index"),
+        (lambda draw: Draw.at(0, ["a"], [0.7], [0]), TypeError, "env_index must hold integers"),
+        (lambda draw: Draw.at(0, ["a"], [0], [-1]), ValueError, "episode must be a vector of integers from 0"),
+        (lambda draw: Draw.at(0, ["a"], 0, 0), ValueError, "env_index must be a vector"),
+        (lambda draw: Draw.at(0, ["a"], [0], [0], resample_every=0), ValueError, "resample_every"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(call, error, message):
+    with pytest.raises(error, match=message):
+        call(Draw.at(0, ["a", "b"], [0], [0]))
+
+
+def test_no_environment_draws_nothing():
+    assert Uniform(4).assign(Draw.at(0, ["a", "b"], [], [])).shape == (0, 2)
 
 
 def test_a_child_has_bits_of_its_own_for_each_key_and_depth():

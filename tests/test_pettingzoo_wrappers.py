@@ -350,7 +350,6 @@ class TestForcedMatchups:
             ({"a": 1.0}, TypeError, "must be an integer, got 1.0"),
             ({"a": None}, TypeError, "must be an integer, got None"),
             ([1, 2], TypeError, "must be a dict from agent to policy"),
-            (None, TypeError, "must be a dict from agent to policy"),
         ],
     )
     def test_a_bad_one_is_refused_before_the_environment_is_reset(self, forced, error, message):
@@ -365,6 +364,12 @@ class TestForcedMatchups:
         with pytest.raises(KeyError, match="names 'z'"):
             env.reset(options={"policy_ids": {"z": 0}})
         assert env.assigner.episode[0] == -1
+
+    def test_none_forces_nobody(self):
+        env = parallel(4, seed=0)
+        env.reset(options={"policy_ids": None})
+        assert env.policy_ids == env.assigner.assignment()
+        assert env.unwrapped.options is None
 
     def test_a_policy_outside_a_list_may_be_forced(self):
         env = parallel(pm.Uniform([4, 5]), seed=0)

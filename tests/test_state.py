@@ -262,6 +262,7 @@ class TestStatesThatDoNotFit:
             (["draw", "policies"], [1, -7]),
             (["draw", "policies"], [0.5, 1]),
             (["draw", "policies"], [2**40, 1]),
+            (["draw", "policies"], [1000, 1]),
             (["draw", "agents"], ["a"]),
             (["draw", "agents"], ["x", "y"]),
             (["draw", "agents"], None),

@@ -98,13 +98,18 @@ class PolicyMapping(ABC):
         """Returns this mapping with every weights callable replaced by `ask(callable)`, in a fixed order.
 
         The assigner binds once a draw, so that weights which change meanwhile touch no assignment in force. A mapping
-        that nests others binds them.
+        that nests others with weights callables must bind them itself.
+
+        Raises:
+            TypeError: If it does not.
         """
+        if any(child.bind(ask) is not child for child in self.children):
+            raise TypeError(f"{type(self).__name__} must define bind, for a mapping in it asks a callable for weights")
         return self
 
     @property
     def fingerprint(self) -> str:
-        """What tells this mapping from another in a saved state: its settings, with functions left anonymous."""
+        """What tells this mapping from another in a saved state: its settings, functions and other objects by name."""
         text = describe(self)
         if len(text) <= 300:
             return text
@@ -112,7 +117,10 @@ class PolicyMapping(ABC):
 
 
 def describe(value: Any) -> str:
-    """Returns a text for a setting that is the same in every process, and equal only for equal settings.
+    """Returns a text for a setting that is the same in every process.
+
+    Different settings have different texts, as far as they can be told apart: a function is known by its name alone,
+    and any other object by that of its class.
 
     Example:
         >>> from pz_policymap import Shared, Uniform
@@ -128,8 +136,18 @@ def describe(value: Any) -> str:
         return "{" + ", ".join(f"{k!r}: {describe(v)}" for k, v in value.items()) + "}"
     if isinstance(value, (list, tuple)):
         return "(" + ", ".join(map(describe, value)) + ")"
+    if isinstance(value, (set, frozenset)):
+        return "{" + ", ".join(sorted(map(describe, value))) + "}"
+    return _describe_leaf(value)
+
+
+def _describe_leaf(value: Any) -> str:
+    """Returns the text of a setting that holds no others."""
     if isinstance(value, np.ndarray):
         return f"array{value.tolist()}"
     if isinstance(value, np.generic):
         return repr(value.item())  # NumPy's own text differs by version
-    return "<function>" if callable(value) else repr(value)
+    if callable(value):
+        return f"<function {getattr(value, '__name__', type(value).__name__)}>"
+    text: Any = type(value).__repr__
+    return f"<{type(value).__name__}>" if text is object.__repr__ else repr(value)  # object's own shows an address

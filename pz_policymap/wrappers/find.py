@@ -43,7 +43,7 @@ def find_policy_wrapper(env: Any) -> Any:
             return layer
         seen.append(layer)
         layer = next((own[name] for name in _INNER if own.get(name) is not None), None)
-        several = next((name for name in _SEVERAL if isinstance(own.get(name), list)), None)
+        several = next((name for name in _SEVERAL if isinstance(own.get(name), list) and own[name]), None)
         if layer is None and several is not None:
             if len(own[several]) > 1:
                 raise ValueError(

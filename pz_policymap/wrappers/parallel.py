@@ -70,8 +70,8 @@ class PolicyMapParallel(PolicyTags[AgentID], BaseParallelWrapper[AgentID, ObsTyp
                 episode only, the others playing as drawn.
 
         Raises:
-            TypeError, ValueError: If a forced policy is no index of the population, if the environment's infos use
-                `info_key`, or if the mapping fails. No episode has begun then.
+            TypeError, ValueError: If a forced policy is not of the population, where its size is known, if the
+                environment's infos use `info_key`, or if the mapping fails. No episode has begun then.
             KeyError: If a matchup is forced for an agent that is not there.
         """
         forced, options = self._take_forced(options)

@@ -123,8 +123,8 @@ class PolicyMapEnv(gymnasium.Wrapper[ObsType, ActType, ObsType, ActType], Record
                 episode only.
 
         Raises:
-            TypeError, ValueError: If a forced policy is no index of the population, if the environment's info uses
-                `info_key`, or if the mapping fails. No episode has begun then.
+            TypeError, ValueError: If a forced policy is not of the population, where its size is known, if the
+                environment's info uses `info_key`, or if the mapping fails. No episode has begun then.
             KeyError: If a policy is forced on an agent that is not there.
         """
         (forced,), options = taken(options, FORCED)

@@ -98,7 +98,7 @@ class PolicyTags(Generic[AgentID]):
         """Returns the forced matchup, and what is left of reset's options for the environment."""
         if not options or FORCED not in options:
             return {}, options
-        forced = options[FORCED]
+        forced = {} if options[FORCED] is None else options[FORCED]
         if not isinstance(forced, Mapping):
             raise TypeError(f"options[{FORCED!r}] must be a dict from agent to policy, got {forced!r}")
         size = self.assigner.mapping.num_policies
