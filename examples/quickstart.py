@@ -13,12 +13,14 @@ NUM_POLICIES = 4
 EPISODES = 20
 
 
-def act(policy: int, observation, action_space):
+def choose(policy: int, observation, action_space):
     """Stands for the forward pass of a network: policy p prefers action p."""
     return policy if observation[0] > 0 else action_space.sample()
 
 
 env = pm.wrap(simple_spread_v3.parallel_env(N=3, max_cycles=25), NUM_POLICIES, resample_every=5)
+for number, agent in enumerate(env.possible_agents):
+    env.action_space(agent).seed(number)
 buffers = defaultdict(list)
 
 for episode in range(EPISODES):
@@ -27,7 +29,7 @@ for episode in range(EPISODES):
         print(f"episode {episode:2}: {env.policy_ids}")
     while env.agents:
         ids = {agent: infos[agent]["policy_id"] for agent in env.agents}  # beside the observation, before the step
-        actions = {agent: act(ids[agent], observations[agent], env.action_space(agent)) for agent in env.agents}
+        actions = {agent: choose(ids[agent], observations[agent], env.action_space(agent)) for agent in env.agents}
         next_observations, rewards, _, _, infos = env.step(actions)
         for agent, policy in ids.items():
             buffers[policy].append((observations[agent], actions[agent], rewards[agent]))

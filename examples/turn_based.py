@@ -17,6 +17,8 @@ def learner_meets_opponent(agents, draw):
 
 
 env = pm.wrap(connect_four_v3.env(), learner_meets_opponent, resample_every=1)
+for number, agent in enumerate(env.possible_agents):
+    env.action_space(agent).seed(number)
 results: Counter = Counter()
 
 for game in range(30):

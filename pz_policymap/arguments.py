@@ -36,6 +36,17 @@ def integer(name: str, value: Any, minimum: int, maximum: int | None = None) -> 
     return number
 
 
+def text(name: str, value: Any) -> str:
+    """Returns `value`, which must be a string.
+
+    Raises:
+        TypeError: If it is not.
+    """
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be a string, got {value!r}")
+    return value
+
+
 def seed_of(name: str, value: Any) -> int | tuple[int, ...]:
     """Returns a seed as `numpy.random.SeedSequence` takes it: an int from 0, or a tuple of them."""
     if isinstance(value, Iterable) and not isinstance(value, (str, bytes)):

@@ -500,7 +500,17 @@ class TestWaysIn:
             ((StubParallel, 0, 4), {}, ValueError, "num_envs must be at least 1"),
             ((StubParallel, 2, "x"), {}, TypeError, "mapping must be"),
             ((StubParallel, 2, 4), {"env_index": -1}, ValueError, "env_index must be at least 0"),
-            ((StubParallel, 3, pm.ByEnvIndex(2, num_envs=2)), {}, ValueError, "spans num_envs=2 .* up to 2"),
+            ((StubParallel, 3, pm.ByEnvIndex(2, num_envs=2)), {}, ValueError, "below num_envs=2 .* got 2"),
+            ((StubParallel, 2, 4), {"resample_every": 0}, ValueError, "resample_every must be at least 1"),
+            ((StubParallel, 2, 4), {"seed": -3}, ValueError, "seed must be at least 0"),
+            ((StubParallel, 2, 4), {"info_key": 7}, TypeError, "info_key must be a string"),
+            ((StubParallel, 2, pm.Balanced(2, num_envs=2)), {}, ValueError, "seed must be given"),
+            (
+                (StubParallel, 2, pm.RoundRobin(2, num_envs=2)),
+                {"seed": 0, "warmup_episodes": 5},
+                ValueError,
+                "warmup_episodes must be 0",
+            ),
         ],
     )
     def test_env_fns_refuse_what_no_environment_could_use(self, arguments, settings, error, message):

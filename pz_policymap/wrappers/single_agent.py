@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, SupportsFloat
 
 import gymnasium
@@ -11,10 +11,12 @@ from gymnasium.error import ResetNeeded
 from gymnasium.utils import RecordConstructorArgs
 from typing_extensions import override
 
+from pz_policymap.arguments import text
 from pz_policymap.assigner import PolicyAssigner
 from pz_policymap.mappings.convert import MappingLike
 from pz_policymap.wrappers.forced import AS_DRAWN, forced_matchup, taken
 from pz_policymap.wrappers.tags import FORCED, Info
+from pz_policymap.wrappers.vector_infos import check_free
 
 AGENT = "agent_0"  # Gymnasium has no name for whom it is about
 
@@ -69,8 +71,6 @@ class PolicyMapEnv(gymnasium.Wrapper[ObsType, ActType, ObsType, ActType], Record
     ) -> None:
         if not isinstance(env, gymnasium.Env):
             raise TypeError(f"env must be a gymnasium.Env, got {env!r}")
-        if not isinstance(info_key, str):
-            raise TypeError(f"info_key must be a string, got {info_key!r}")
         settings: dict[str, Any] = {
             "resample_every": resample_every,
             "warmup_episodes": warmup_episodes,
@@ -80,7 +80,7 @@ class PolicyMapEnv(gymnasium.Wrapper[ObsType, ActType, ObsType, ActType], Record
         # Not copied: a mapping does not change, and weights that it asks for must stay those of the caller.
         RecordConstructorArgs.__init__(self, _disable_deepcopy=True, mapping=mapping, info_key=info_key, **settings)
         gymnasium.Wrapper.__init__(self, env)
-        self.info_key = info_key
+        self.info_key = text("info_key", info_key)
         self.assigner = PolicyAssigner(mapping, [AGENT], **settings)
         self.assigner.watch(self._unfinished)
         self._policy_id: int | None = None
@@ -130,7 +130,7 @@ class PolicyMapEnv(gymnasium.Wrapper[ObsType, ActType, ObsType, ActType], Record
         (forced,), options = taken(options, FORCED)
         policy = AS_DRAWN if forced is None else forced_matchup(forced, self.assigner)[0, 0]
         observation, info = self.env.reset(seed=seed, options=options)
-        self._check_free(info)
+        check_free(info, self.info_key)
         drawn = self.assigner.begin_episodes(seed=seed)[0, 0]
         self._policy_id = int(drawn if policy == AS_DRAWN else policy)
         self._playing = True
@@ -142,16 +142,9 @@ class PolicyMapEnv(gymnasium.Wrapper[ObsType, ActType, ObsType, ActType], Record
         if self._policy_id is None:
             raise ResetNeeded("step cannot be called before reset")
         observation, reward, terminated, truncated, info = self.env.step(action)
-        self._check_free(info)
+        check_free(info, self.info_key)
         self._playing = not (terminated or truncated)
         return observation, reward, terminated, truncated, {**info, self.info_key: self._policy_id}
-
-    def _check_free(self, info: Mapping[str, Any]) -> None:
-        if self.info_key in info:
-            raise ValueError(
-                f"info_key {self.info_key!r} is already used by the environment: its info is {dict(info)}; "
-                f"wrap with another info_key"
-            )
 
     def _unfinished(self) -> bool:
         return self._playing

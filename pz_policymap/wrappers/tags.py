@@ -7,7 +7,7 @@ from typing import Any, Generic
 
 from pettingzoo.utils.env import AgentID
 
-from pz_policymap.arguments import MAX_INDEX, integer
+from pz_policymap.arguments import MAX_INDEX, integer, text
 from pz_policymap.assigner import PolicyAssigner
 from pz_policymap.mappings.convert import MappingLike
 
@@ -36,9 +36,7 @@ class PolicyTags(Generic[AgentID]):
         info_key: str,
     ) -> None:
         """Makes the assigner; to be called once `env` is set."""
-        if not isinstance(info_key, str):
-            raise TypeError(f"info_key must be a string, got {info_key!r}")
-        self.info_key = info_key
+        self.info_key = text("info_key", info_key)
         possible_agents = getattr(self.env, "possible_agents", None)
         self._generated = possible_agents is None  # agents appear as the episode goes
         self.assigner = PolicyAssigner(

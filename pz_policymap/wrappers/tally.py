@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
-from pz_policymap.arguments import MAX_INDEX, integer
+from pz_policymap.arguments import MAX_INDEX, integer, text
 from pz_policymap.mappings.groups import GroupOf, group_rule, seats_by_group
 from pz_policymap.results.episode import Episode
 from pz_policymap.results.sums import added
@@ -36,9 +36,7 @@ class Recording:
         if score is not None and not callable(score):
             raise TypeError(f"score must be a function of returns and infos, got {score!r}")
         self.score = score
-        if not isinstance(info_key, str):
-            raise TypeError(f"info_key must be a string, got {info_key!r}")
-        self.info_key = info_key
+        self.info_key = text("info_key", info_key)
 
     def finish(
         self,

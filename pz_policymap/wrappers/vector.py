@@ -11,7 +11,7 @@ from gymnasium.vector import VectorEnv, VectorWrapper
 from numpy.typing import ArrayLike, NDArray
 from typing_extensions import override
 
-from pz_policymap.arguments import integer
+from pz_policymap.arguments import integer, text
 from pz_policymap.assigner import PolicyAssigner
 from pz_policymap.drawn import PolicyIds
 from pz_policymap.mappings.convert import MappingLike
@@ -97,13 +97,11 @@ class PolicyMapVector(VectorWrapper):
     ) -> None:
         if not isinstance(env, VectorEnv):
             raise TypeError(f"env must be a gymnasium.vector.VectorEnv, got {env!r}")
-        if not isinstance(info_key, str):
-            raise TypeError(f"info_key must be a string, got {info_key!r}")
         super().__init__(env)
         names = _names(agents)
         if not names or env.num_envs % len(names):
             raise ValueError(f"agents must divide the {env.num_envs} rows of the environment, got {len(names)} agents")
-        self.info_key = info_key
+        self.info_key = text("info_key", info_key)
         self.assigner = PolicyAssigner(
             mapping,
             names,

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 import gymnasium
 from gymnasium.core import ActType
 from gymnasium.core import ObsType as EnvObsType
 from gymnasium.vector import VectorEnv
 from pettingzoo.utils.env import ActionType, AECEnv, AgentID, ObsType, ParallelEnv
-from typing_extensions import Unpack
 
-from pz_policymap.arguments import integer
+from pz_policymap.arguments import integer, text
+from pz_policymap.assigner import PolicyAssigner
 from pz_policymap.mappings.base import PolicyMapping
 from pz_policymap.mappings.convert import MappingLike, as_mapping
 from pz_policymap.wrappers.aec import PolicyMapAEC
@@ -25,42 +25,53 @@ if TYPE_CHECKING:
     from gymnasium.vector import AutoresetMode  # which Gymnasium 1.0 does not have
 
 
-class Settings(TypedDict, total=False):
-    """The settings of `wrap`, for type checkers."""
-
-    resample_every: int
-    warmup_episodes: int
-    seed: int | Sequence[int] | None
-    env_index: int | None
-    info_key: str
-
-
-class VectorSettings(Settings, total=False):
-    """What a vector environment takes, too."""
-
-    agents: int | Sequence[Hashable]
-    autoreset_mode: AutoresetMode | str | None
-
-
 @overload
-def wrap(env: VectorEnv, mapping: MappingLike, **settings: Unpack[VectorSettings]) -> PolicyMapVector: ...
+def wrap(
+    env: VectorEnv,
+    mapping: MappingLike,
+    resample_every: int = 10,
+    warmup_episodes: int = 0,
+    seed: int | Sequence[int] | None = None,
+    env_index: int | None = None,
+    info_key: str = "policy_id",
+    agents: int | Sequence[Hashable] = 1,
+    autoreset_mode: AutoresetMode | str | None = None,
+) -> PolicyMapVector: ...
 
 
 @overload
 def wrap(
-    env: gymnasium.Env[EnvObsType, ActType], mapping: MappingLike, **settings: Unpack[Settings]
+    env: gymnasium.Env[EnvObsType, ActType],
+    mapping: MappingLike,
+    resample_every: int = 10,
+    warmup_episodes: int = 0,
+    seed: int | Sequence[int] | None = None,
+    env_index: int | None = None,
+    info_key: str = "policy_id",
 ) -> PolicyMapEnv[EnvObsType, ActType]: ...
 
 
 @overload
 def wrap(
-    env: AECEnv[AgentID, ObsType, ActionType], mapping: MappingLike, **settings: Unpack[Settings]
+    env: AECEnv[AgentID, ObsType, ActionType],
+    mapping: MappingLike,
+    resample_every: int = 10,
+    warmup_episodes: int = 0,
+    seed: int | Sequence[int] | None = None,
+    env_index: int | None = None,
+    info_key: str = "policy_id",
 ) -> PolicyMapAEC[AgentID, ObsType, ActionType]: ...
 
 
 @overload
 def wrap(
-    env: ParallelEnv[AgentID, ObsType, ActionType], mapping: MappingLike, **settings: Unpack[Settings]
+    env: ParallelEnv[AgentID, ObsType, ActionType],
+    mapping: MappingLike,
+    resample_every: int = 10,
+    warmup_episodes: int = 0,
+    seed: int | Sequence[int] | None = None,
+    env_index: int | None = None,
+    info_key: str = "policy_id",
 ) -> PolicyMapParallel[AgentID, ObsType, ActionType]: ...
 
 
@@ -111,7 +122,7 @@ def wrap(
         return PolicyMapVector(env, *settings, agents, autoreset_mode)
     for kind, wrapper in _WRAPPERS:
         if isinstance(env, kind):
-            if agents != 1 or autoreset_mode is not None:
+            if not (isinstance(agents, int) and agents == 1) or autoreset_mode is not None:
                 raise TypeError(
                     f"agents and autoreset_mode are for vector environments, got agents={agents!r} and "
                     f"autoreset_mode={autoreset_mode!r} for {env!r}"
@@ -176,7 +187,8 @@ def env_fns(
 
     Raises:
         TypeError: If an argument has the wrong type.
-        ValueError: If a number is out of range, if the mapping needs a `seed`, or if it spans fewer environments.
+        ValueError: If a number is out of range, if the mapping needs a `seed`, or if it spans fewer environments. What
+            depends on the agents is known when a callable is called.
 
     Example:
         >>> import pz_policymap as pm
@@ -190,10 +202,8 @@ def env_fns(
         raise TypeError(f"make must be a function that makes an environment, got {make!r}")
     count, first = integer("num_envs", num_envs, 1), integer("env_index", env_index, 0)
     rule = as_mapping(mapping)
-    if rule.needs_seed and seed is None:
-        raise ValueError(f"seed must be given, for {rule.fingerprint} spans environments that share it")
-    if rule.num_envs is not None and first + count > rule.num_envs:
-        raise ValueError(
-            f"{rule.fingerprint} spans num_envs={rule.num_envs} environments, got indices up to {first + count - 1}"
-        )
+    text("info_key", info_key)
+    # What the last environment would refuse is refused here, before any worker starts.
+    cadence = {"resample_every": resample_every, "warmup_episodes": warmup_episodes}
+    PolicyAssigner(rule, None, seed=seed, env_index=first + count - 1, **cadence)
     return [EnvFn(make, rule, resample_every, warmup_episodes, seed, first + i, info_key) for i in range(count)]
