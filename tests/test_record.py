@@ -8,6 +8,7 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
+from gymnasium.wrappers.vector import ClipReward
 from mpe2 import simple_adversary_v3, simple_spread_v3
 from pettingzoo.classic import connect_four_v3, rps_v2, tictactoe_v3
 from pettingzoo.classic.tictactoe.tictactoe import raw_env as raw_tictactoe
@@ -447,6 +448,13 @@ class TestErrors:
         with pytest.raises(ValueError, match=r"infos of agent 'player_0' have no 'policy_id'.*goes around"):
             env.step(0 if hasattr(env, "agent_iter") else {"player_0": 0, "player_1": 0})
 
+    def test_an_agent_without_a_tag_that_never_acts_is_named_at_the_end(self):
+        infos = {(1, "a"): {"policy_id": 0}}
+        env = pm.RecordResults(Scripted({"a": (1.0, "t"), "c": (0.0, "t")}, agents=["a"], infos=infos), pm.Payoff(2))
+        env.reset()
+        with pytest.raises(ValueError, match="infos of agent 'c' have no 'policy_id'"):
+            env.step({"a": 0})
+
     def test_another_key_is_read_on_demand(self):
         played = []
         env = pm.wrap(Scripted({"a": (1.0, "t"), "b": (0.0, "t")}), pm.Fixed(3), info_key="who")
@@ -600,6 +608,14 @@ class TestVectors:
             assert len(played) == expected
         assert played[0] == pm.Episode([0, 1], [2.0, 2.0], [2, 2], agents=names)
         assert played[1] == pm.Episode([0, 1], [3.0, 3.0], [1, 3], agents=names)  # row 0 lived again
+
+    def test_what_the_policy_wrapper_was_told_is_found_through_other_wrappers(self):
+        played = []
+        env = pm.wrap(ScriptedVector(4, [[0, 1]], None), 3, seed=0, agents=["x", "y"], autoreset_mode="SameStep")
+        env = pm.RecordResults(ClipReward(env, 0.0, 0.5), played.append)
+        env.reset()
+        env.step(0)
+        assert [(episode.agents, episode.returns) for episode in played] == [(("x", "y"), (0.5, 0.5))]
 
     @pytest.mark.parametrize("outside", [True, False])
     def test_supersuits_vector_gives_the_ledger_of_the_environments_inside(self, outside):

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from pettingzoo.classic import rps_v2
 from scipy.optimize import linprog
 
 import pz_policymap as pm
@@ -290,3 +291,32 @@ class TestInAMapping:
         for _ in range(50):
             payoff.record(pm.Episode([0, 2], [0.0, 1.0]))  # policy 2 wins always
         assert {int(assigner.begin_episodes()[0, 0]) for _ in range(20)} == {2}
+
+    def test_each_learner_meets_opponents_by_its_own_row(self):
+        payoff = pm.Payoff(4)
+        for learner, nemesis in [(0, 2), (1, 3)]:
+            for opponent in (2, 3):
+                for _ in range(50):
+                    returns = [0.0, 1.0] if opponent == nemesis else [1.0, 0.0]
+                    payoff.record(pm.Episode([learner, opponent], returns))
+        mapping = pm.Focal(pm.Uniform([0, 1]), pm.Weighted(lambda: pm.pfsp(payoff.win_rates, power=50.0)))
+        assigner = pm.PolicyAssigner(mapping, agents=["a", "b"], num_envs=200, seed=0)
+        assert {tuple(sorted(pair)) for pair in assigner.begin_episodes().tolist()} == {(0, 2), (1, 3)}
+
+    @pytest.mark.parametrize("change", [+3, -2])
+    def test_a_population_that_grows_or_shrinks_touches_no_block_in_force(self, change):
+        population = [3]
+        mapping = pm.Weighted(lambda: pm.latest(population[0], window=1, latest_ratio=1.0))  # always the latest
+        env = pm.wrap(rps_v2.parallel_env(), mapping, resample_every=3, seed=0)
+
+        def begin():
+            env.reset()
+            return set(env.policy_ids.values())
+
+        played = [begin()]
+        population[0] += change
+        played += [begin() for _ in range(3)]
+        population[0] -= change
+        env.set_mapping(mapping, now=True)
+        played.append(begin())
+        assert played == [{2}, {2}, {2}, {2 + change}, {2}]

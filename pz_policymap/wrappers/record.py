@@ -65,6 +65,9 @@ def RecordResults(  # noqa: N802  # it reads as the wrapper that it makes
     truncation being an end, in the very step, before dead agents are played out; one that `reset` cuts is not. An
     agent that dies early waits for the others: results taken at its death would be biased.
 
+    A copy of the environment, such as a clone in another process, records into a copy of its sinks: let it collect
+    episodes and send them.
+
     Args:
         env: A PettingZoo AEC or Parallel environment or a Gymnasium vector environment, tagged by a policy wrapper.
         *sinks: Who gets each `Episode`: a `Payoff`, a `PolicyStatistics`, anything with a `record` method, or a
