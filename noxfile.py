@@ -24,18 +24,19 @@ def sample_factory(session: nox.Session) -> None:
     session.install("sample-factory==2.1.1", TORCH, "numpy<2", "pytest", "pytest-benchmark", "rich")
     session.install("--no-deps", ".")
     options = ("--override-ini=addopts=", "--import-mode=importlib", "--benchmark-quiet", "-k", "sample_factory")
+    adapter = ("--doctest-modules", "pz_policymap/adapters/sample_factory.py")
     tests = ("tests/frameworks/test_sample_factory.py", "tests/benchmarks/test_drawing.py")
-    session.run("python", "-m", "pytest", "-q", *options, *tests)
+    session.run("python", "-m", "pytest", "-q", *options, *adapter, *tests)
 
 
 @nox.session
 def torch(session: nox.Session) -> None:
-    """Batches of torch tensors, split by policy and put together again."""
+    """Batches of torch tensors, split by policy and put together again, and the example that learns from them."""
     session.install(".[test]", TORCH)
     session.run("python", "-c", "import torch")  # without it the tests would skip
-    session.run(
-        "python", "-m", "pytest", "-q", "tests/test_routing.py", "tests/test_nested.py", "tests/test_recurrent.py"
-    )
+    tests = ("tests/test_routing.py", "tests/test_nested.py", "tests/test_recurrent.py")
+    options = ("--override-ini=addopts=", "--import-mode=importlib")
+    session.run("python", "-m", "pytest", "-q", *options, *tests, "tests/frameworks/test_torch_example.py")
 
 
 @nox.session
