@@ -8,25 +8,42 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
+from itertools import pairwise
 from operator import itemgetter
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 import ray
 from gymnasium.spaces import Box, Discrete
+from mpe2 import simple_tag_v3
 from pettingzoo.classic import tictactoe_v3
 from pettingzoo.utils.env import ParallelEnv
+from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.algorithms.ppo import PPOConfig
+from ray.rllib.callbacks.callbacks import RLlibCallback
+from ray.rllib.connectors.connector_v2 import ConnectorV2
+from ray.rllib.core.rl_module.multi_rl_module import MultiRLModuleSpec
+from ray.rllib.core.rl_module.rl_module import RLModuleSpec
+from ray.rllib.env.multi_agent_env_runner import MultiAgentEnvRunner
+from ray.rllib.env.multi_agent_episode import MultiAgentEpisode
 from ray.rllib.env.wrappers.pettingzoo_env import ParallelPettingZooEnv, PettingZooEnv
 from ray.tune.registry import register_env
 
 import pz_policymap as pm
-from pz_policymap.adapters.rllib import AECSeats, ParallelSeats, configure
+from pz_policymap.adapters.rllib import AECSeats, Assignment, ModuleMapping, ParallelSeats, configure, set_mapping
+from pz_policymap.adapters.rllib.assignment import Count
+from pz_policymap.adapters.rllib.callback import AssignPolicies
+from pz_policymap.adapters.rllib.counters import EpisodeCounters
+from pz_policymap.adapters.rllib.environments import seats
 
 SEED = 7
 EVERY = 2
@@ -34,7 +51,7 @@ AGENTS = ["zoe", "adam", "mia", "bob"]  # in no order that a set or a sort would
 
 
 class Meeting(ParallelEnv[str, Any, Any]):
-    """Agents with tiny observations; episodes last 3 to 7 steps, `mia` may come late."""
+    """Agents with tiny observations; episodes last 5 to 9 steps, `mia` may come late."""
 
     metadata: ClassVar[dict[str, Any]] = {"name": "meeting_v0"}
     render_mode = None
@@ -50,7 +67,7 @@ class Meeting(ParallelEnv[str, Any, Any]):
         return Discrete(2)
 
     def reset(self, seed: int | None = None, options: Any = None) -> Any:
-        self.time, self.length = 0, 3 + self.episodes % 5
+        self.time, self.length = 0, 5 + self.episodes % 5
         self.episodes += 1
         self.agents = [agent for agent in AGENTS if not (self.late and agent == "mia")]
         return self._observe(), {agent: {} for agent in self.agents}
@@ -110,63 +127,54 @@ def cluster():
 
 
 class Recorder:
-    """Writes down every episode that begins and ends, a file a process."""
+    """Writes down every episode that begins or ends, a file a process."""
 
     def __init__(self, folder: Path, event: str) -> None:
         self.folder, self.event = folder, event
 
-    def __call__(self, *, episode: Any, env_runner: Any, env_index: int, **_: Any) -> None:
+    def __call__(self, *, episode: Any, env_runner: Any, env_index: int, **kwargs: Any) -> None:
         config = env_runner.config
-        agents = sorted(episode.agent_ids) if self.event == "end" else AGENTS
-        seats = episode.agent_to_module_mapping_fn.modules
+        chunks = [*kwargs.get("prev_episode_chunks", []), episode]
+        agents = sorted(episode.agent_to_module_mapping_fn.modules)
         line = {
             "time": time.time_ns(),
+            "pid": os.getpid(),
             "event": self.event,
             "group": "evaluation" if config.in_evaluation else "training",
-            "env": (env_runner.worker_index or 1) * config.num_envs_per_env_runner + env_index,
-            "id": episode.id_,
-            "modules": {agent: episode.module_for(agent) for agent in agents if agent in seats},
-            "seats": seats,
+            "env": max(env_runner.worker_index - 1, 0) * config.num_envs_per_env_runner + env_index,
+            "modules": {agent: episode.module_for(agent) for agent in agents},
+            "acted": [[one.agent_id, one.module_id] for chunk in chunks for one in chunk.agent_episodes.values()],
         }
         with (self.folder / str(os.getpid())).open("a") as file:
             file.write(json.dumps(line) + "\n")
 
 
-class Run:
-    """A small algorithm with a recorder."""
-
-    def __init__(
-        self, folder: Path, env: str = "parallel", mapping: Any = 3, runners: int = 2, **settings: Any
-    ) -> None:
-        self.folder = folder
-        self.envs = settings.pop("envs", 3)
-        evaluation = settings.pop("evaluation", {})
-        config = (
-            PPOConfig()
-            .environment(env, disable_env_checking=True)
-            .env_runners(num_env_runners=runners, num_envs_per_env_runner=self.envs, rollout_fragment_length=4)
-            .training(train_batch_size_per_learner=24, minibatch_size=24, num_epochs=1)
-            .rl_module(model_config={"fcnet_hiddens": [4]})
-            .callbacks(on_episode_start=Recorder(folder, "start"), on_episode_end=Recorder(folder, "end"))
-            .fault_tolerance(restart_failed_env_runners=True)
-            .evaluation(**evaluation)
-        )
-        settings = {"seed": SEED, "resample_every": EVERY, **settings}
-        self.config = configure(config, mapping, **settings)
-
-    def build(self) -> Any:
-        return self.config.build_algo()
+def make_config(folder: Path, env: str = "parallel", runners: int = 2, envs: int = 3) -> PPOConfig:
+    """A small algorithm with a recorder; fragments of 4 steps are shorter than most episodes."""
+    return (
+        PPOConfig()
+        .environment(env, disable_env_checking=True)
+        .env_runners(num_env_runners=runners, num_envs_per_env_runner=envs, rollout_fragment_length=4)
+        .training(train_batch_size_per_learner=4 * envs * max(runners, 1), minibatch_size=4, num_epochs=1)
+        .rl_module(model_config={"fcnet_hiddens": [4]})
+        .fault_tolerance(delay_between_env_runner_restarts_s=0.0)
+        .callbacks(on_episode_start=Recorder(folder, "start"), on_episode_end=Recorder(folder, "end"))
+    )
 
 
-def episodes(folder: Path, group: str = "training", event: str = "start") -> dict[int, list[dict[str, str]]]:
-    """The modules of every episode, by environment, counted from 0 over all runners, in the order of their begin."""
+def lines(folder: Path, group: str = "training") -> list[dict[str, Any]]:
+    """All that was recorded, in the order of time."""
+    text = [line for path in folder.iterdir() for line in path.read_text().splitlines()]
+    return sorted((line for line in map(json.loads, text) if line["group"] == group), key=itemgetter("time"))
+
+
+def by_env(recorded: list[dict[str, Any]], event: str) -> dict[int, list[dict[str, str]]]:
+    """The modules of every episode that began or ended, by environment, counted from 0 over all runners."""
     played = defaultdict(list)
-    lines = [json.loads(line) for path in folder.iterdir() for line in path.read_text().splitlines()]
-    for line in sorted(lines, key=itemgetter("time")):
-        if (line["group"], line["event"]) == (group, event):
-            played[line["env"]].append(line["seats"] if event == "start" else line["modules"])
-    first = min(played) if played else 0
-    return {env - first: those for env, those in played.items()}
+    for line in recorded:
+        if line["event"] == event:
+            played[line["env"]].append(line["modules"])
+    return played
 
 
 def alone(make: Any, env_index: int, count: int, mapping: Any = 3) -> list[dict[str, str]]:
@@ -179,17 +187,372 @@ def alone(make: Any, env_index: int, count: int, mapping: Any = 3) -> list[dict[
     return assigned
 
 
-@pytest.mark.parametrize("name", ["parallel", "aec"])
-@pytest.mark.parametrize("runners", [2, 0])
-def test_every_episode_plays_what_wrap_assigns_alone(tmp_path, name, runners):
-    algorithm = Run(tmp_path, name, runners=runners).build()
-    for _ in range(8 if name == "aec" else 4):
+def run(config: PPOConfig, mapping: Any = 3, iterations: int = 5, **settings: Any) -> Any:
+    """Builds an algorithm, trains it a little and stops it."""
+    algorithm = configure(config, mapping, **{"seed": SEED, "resample_every": EVERY, **settings}).build_algo()
+    for _ in range(iterations):
         algorithm.train()
     algorithm.stop()
-    begun, ended = episodes(tmp_path), episodes(tmp_path, event="end")
+    return algorithm
+
+
+@pytest.mark.parametrize(("name", "runners"), [("aec", 2), ("aec", 0), ("parallel", 0), ("turns", 0), ("late", 0)])
+def test_every_episode_plays_what_wrap_assigns_alone(tmp_path, name, runners):
+    run(make_config(tmp_path, name, runners), iterations=5 if name in ("parallel", "late") else 8)
+    recorded = lines(tmp_path)
+    begun = by_env(recorded, "start")
     assert sorted(begun) == list(range(3 * max(runners, 1)))
-    for env, those in begun.items():
-        assert len(those) > 2
-        assert those == alone(ENVS[name][1], env, len(those))
-        for whole, at_end in zip(those, ended[env], strict=False):
-            assert at_end.items() <= whole.items()
+    for env, played in begun.items():
+        assert len(played) > EVERY
+        assert played == alone(ENVS[name][1], env, len(played))
+    ended = [line for line in recorded if line["event"] == "end"]
+    assert all(line["modules"][agent] == module for line in ended for agent, module in line["acted"])
+    assert {agent for line in ended for agent, _ in line["acted"]} == set(ended[0]["modules"])  # late agents, too
+    assert max(len(line["acted"]) for line in ended) > len(ended[0]["modules"])  # episodes were cut
+
+
+ADDED = "after add_module"
+
+
+class Life:
+    """An algorithm that lives through everything, and what each phase of its life recorded."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "recorded"
+        self.folder.mkdir()
+        self.phases: dict[str, dict[str, list[dict[str, Any]]]] = {}
+        config = make_config(self.folder)
+        config.evaluation(evaluation_interval=1, evaluation_num_env_runners=1, evaluation_duration=2)
+        self.algorithm = configure(config, 3, seed=SEED, resample_every=EVERY).build_algo()
+        self.train("begin")
+        self.kill(self.algorithm.env_runner_group, 1, unnoticed=False)
+        self.kill(self.algorithm.eval_env_runner_group, 1, unnoticed=False)
+        self.train("killed")
+        self.kill(self.algorithm.env_runner_group, 1, unnoticed=True)
+        self.train("killed unnoticed")
+        module = self.algorithm.get_module("policy_0")
+        follow = self.algorithm.config.policy_mapping_fn.follow(4)
+        spec = RLModuleSpec.from_module(module)
+        self.algorithm.add_module("policy_3", spec, new_agent_to_module_mapping_fn=follow)
+        self.kill(self.algorithm.env_runner_group, 2, unnoticed=False)
+        self.kill(self.algorithm.eval_env_runner_group, 1, unnoticed=False)
+        self.train(ADDED)
+        checkpoint = self.algorithm.save_to_path(str(folder / "checkpoint"))
+        self.algorithm.stop()
+        self.algorithm = Algorithm.from_checkpoint(checkpoint)
+        self.train("from checkpoint")
+        self.algorithm.stop()
+
+    def train(self, phase: str) -> None:
+        """Trains until every environment has begun a block, those of evaluation too."""
+        for _ in range(40):
+            self.algorithm.train()
+            begun = [by_env(self.since(group), "start") for group in ("training", "evaluation")]
+            if [len(those) for those in begun] == [6, 3] and min(map(len, begun[0].values())) > EVERY:
+                break
+        self.phases[phase] = {group: self.since(group) for group in ("training", "evaluation")}
+
+    def since(self, group: str) -> list[dict[str, Any]]:
+        """What was recorded since the last phase."""
+        return lines(self.folder, group)[sum(len(groups[group]) for groups in self.phases.values()) :]
+
+    def played(self, group: str) -> Iterator[tuple[str, int, int, dict[str, str]]]:
+        """Yields the phase, environment, number and modules of every episode that began.
+
+        An episode that the end of a process cut is played again by the next one; all others have a number of their own.
+        """
+        episode, over, pid = Counter(), defaultdict(lambda: True), {}
+        for phase, groups in self.phases.items():
+            for line in groups[group]:
+                env = line["env"]
+                if line["event"] == "start":
+                    again = not over[env] and pid[env] != line["pid"]
+                    episode[env] += not again
+                    pid[env] = line["pid"]
+                    yield phase, env, episode[env] - 1, line["modules"]
+                over[env] = line["event"] == "end"
+
+    @staticmethod
+    def kill(group: Any, index: int, unnoticed: bool) -> None:
+        """Kills a runner; where it is back before RLlib's next call, RLlib may not notice."""
+        actor = group._worker_manager.actors()[index]
+        ray.kill(actor, no_restart=False)
+        while unnoticed:
+            with suppress(ray.exceptions.RayError):
+                unnoticed = ray.get(actor.ping.remote()) != "pong"
+
+
+@pytest.fixture(scope="module")
+def life(tmp_path_factory):
+    return Life(tmp_path_factory.mktemp("life"))
+
+
+@pytest.mark.parametrize("group", ["training", "evaluation"])
+def test_restarts_and_checkpoints_change_no_number_and_no_assignment(life, group):
+    old = [alone(Meeting, env, 200) for env in range(6)]
+    new = [alone(Meeting, env, 200, 4) for env in range(6)]
+    followed, drawn = defaultdict(dict), defaultdict(set)
+    for phase, env, episode, modules in life.played(group):
+        block = episode // EVERY
+        if block not in followed[env]:
+            # What was created when the mapping changed, but had not begun, keeps the old one.
+            pending = phase == ADDED and not drawn[env, phase] and modules == old[env][episode]
+            followed[env][block] = old if pending or phase not in (ADDED, "from checkpoint") else new
+        drawn[env, phase].add(block)
+        assert modules == followed[env][block][env][episode], (phase, env, episode)
+    assert len(followed) == (6 if group == "training" else 3)
+    assert all(rules[max(rules)] is new for rules in followed.values())
+    assert all(drawn[env, phase] for env in followed for phase in life.phases)
+
+
+def test_the_runners_were_killed_indeed(life):
+    pids = {phase: {line["pid"] for line in groups["training"]} for phase, groups in life.phases.items()}
+    assert [len(pids[phase]) for phase in pids] == [2] * 5
+    assert [len(pids[a] & pids[b]) for a, b in pairwise(pids)] == [1, 1, 1, 0]
+
+
+def test_a_runner_that_knows_no_numbers_refuses_to_begin(tmp_path):
+    config = configure(make_config(tmp_path, runners=1, envs=1), 3, seed=SEED)
+    runner = ray.remote(MultiAgentEnvRunner).remote(config=config, worker_index=1)
+    with pytest.raises(RuntimeError, match="env runner 1 was restarted and has not been told"):
+        ray.get(runner.sample.remote(num_episodes=1))
+    ray.kill(runner)
+
+
+def test_episodes_that_are_created_and_discarded_do_not_count(tmp_path):
+    algorithm = configure(make_config(tmp_path, runners=0), 3, seed=SEED, resample_every=EVERY).build_algo()
+    for _ in range(4):
+        algorithm.env_runner.sample(num_episodes=1)  # creates an episode after the last, and all again at the next call
+    algorithm.env_runner.sample(num_timesteps=30)
+    algorithm.stop()
+    for env, played in by_env(lines(tmp_path), "start").items():
+        assert len(played) > 5
+        assert played == alone(Meeting, env, len(played))
+
+
+def test_a_checkpoint_of_a_local_runner_plays_unfinished_episodes_again(tmp_path):
+    (tmp_path / "recorded").mkdir()
+    algorithm = run(make_config(tmp_path / "recorded", runners=0), iterations=3)
+    recorded = lines(tmp_path / "recorded")
+    checkpoint = algorithm.save_to_path(str(tmp_path / "checkpoint"))
+    again = Algorithm.from_checkpoint(checkpoint)
+    for _ in range(3):
+        again.train()
+    again.stop()
+    after = by_env(lines(tmp_path / "recorded")[len(recorded) :], "start")
+    for env, ended in by_env(recorded, "end").items():
+        assert after[env] == alone(Meeting, env, len(ended) + len(after[env]))[len(ended) :]
+
+
+def test_rllibs_own_environment_fails_where_an_agent_comes_late(tmp_path):
+    register_env("late_without_seats", lambda _: ParallelPettingZooEnv(Meeting(late=True)))
+    with pytest.raises(KeyError, match="mia"):
+        run(make_config(tmp_path, "late_without_seats", runners=0))
+
+
+def test_an_episode_ends_where_some_are_terminated_and_others_truncated(tmp_path):
+    run(make_config(tmp_path, "mixed_end", runners=0))
+    assert len(by_env(lines(tmp_path), "end")) == 3
+
+
+def learner_or(policy: int, agents: list[str], draw: Any) -> dict[str, int]:
+    """Policy 0 everywhere, and another one in mia's seat from the third block on."""
+    return dict.fromkeys(agents, 0) | ({"mia": policy} if draw.block >= 2 else {})
+
+
+def test_an_assignment_without_a_module_is_an_error_that_names_both(tmp_path):
+    config = make_config(tmp_path, runners=1, envs=1).multi_agent(policies={"policy_0", "policy_1"})
+    with pytest.raises(ValueError, match="agent 'mia' is assigned module 'policy_7', which is not among"):
+        run(config, partial(learner_or, 7), iterations=60)
+
+
+def test_a_population_without_its_modules_is_an_error_at_once(tmp_path):
+    config = make_config(tmp_path, runners=0).multi_agent(policies={"policy_0", "policy_1"})
+    with pytest.raises(ValueError, match="policy 2 acts by module 'policy_2', which is not among"):
+        run(config, 3, iterations=0)
+
+
+def tag_config(folder: Path, explicit: bool) -> PPOConfig:
+    """Simple tag, whose adversaries see more than the good agent."""
+    env = simple_tag_v3.parallel_env(max_cycles=5)
+    register_env("tag", lambda _: ParallelSeats(simple_tag_v3.parallel_env(max_cycles=5)))
+    config = make_config(folder, "tag", runners=0, envs=2)
+    sees = {"chaser_0": "adversary_0", "chaser_1": "adversary_0", "runner_0": "agent_0", "runner_1": "agent_0"}
+    specs = {
+        module: RLModuleSpec(
+            observation_space=env.observation_space(agent) if explicit else None,
+            action_space=env.action_space(agent) if explicit else None,
+            model_config={"fcnet_hiddens": [4]},
+        )
+        for module, agent in sees.items()
+    }
+    return config.multi_agent(policies=set(sees)).rl_module(rl_module_spec=MultiRLModuleSpec(rl_module_specs=specs))
+
+
+ROLES = pm.Roles({"adversary": pm.Uniform([0, 1]), "agent": pm.Uniform([2, 3])}, lambda agent: agent.split("_")[0])
+TAG_NAMES = ["chaser_0", "chaser_1", "runner_0", "runner_1"]
+
+
+def test_agents_of_different_spaces_meet_by_roles(tmp_path):
+    run(tag_config(tmp_path, explicit=True), ROLES, names=TAG_NAMES)
+    make = partial(simple_tag_v3.parallel_env, max_cycles=5)
+    begun = by_env(lines(tmp_path), "start")
+    assert len({tuple(modules.values()) for played in begun.values() for modules in played}) > 2
+    for env, played in begun.items():
+        reference = alone(make, env, len(played), ROLES)
+        assert played == [{a: TAG_NAMES[int(m[-1])] for a, m in modules.items()} for modules in reference]
+
+
+def test_agents_of_different_spaces_need_them_in_the_module_specs(tmp_path):
+    with pytest.raises(ValueError, match="different observation spaces"):
+        run(tag_config(tmp_path, explicit=False), ROLES, names=TAG_NAMES, iterations=0)
+
+
+def weights(algorithm: Any) -> dict[str, Any]:
+    """A copy of what each module has learned."""
+    state = algorithm.learner_group.get_state()["learner"]["rl_module"]
+    return {module: {name: np.array(value) for name, value in those.items()} for module, those in state.items()}
+
+
+def test_learners_learn_and_the_others_do_not(tmp_path):
+    config = configure(make_config(tmp_path, runners=0), 3, seed=SEED, learners=[1])
+    assert config.policies_to_train == ["policy_1"]
+    algorithm = config.build_algo()
+    before = weights(algorithm)
+    for _ in range(3):
+        algorithm.train()
+    after = weights(algorithm)
+    algorithm.stop()
+    same = {module: all((before[module][k] == after[module][k]).all() for k in before[module]) for module in before}
+    assert same == {"policy_0": True, "policy_1": False, "policy_2": True}
+
+
+@pytest.mark.parametrize("now", [False, True])
+def test_another_mapping_is_followed_at_the_next_draw_or_now(tmp_path, now):
+    config = configure(make_config(tmp_path, runners=0, envs=1), pm.Fixed(0), seed=SEED, resample_every=4)
+    config.multi_agent(policies={"policy_0", "policy_1"})
+    algorithm = config.build_algo()
+    algorithm.env_runner.sample(num_timesteps=5)
+    with pytest.raises(ValueError, match="policy_2"):
+        set_mapping(algorithm, 3)
+    set_mapping(algorithm, pm.Fixed(1), now=now)
+    algorithm.env_runner.sample(num_timesteps=60)
+    algorithm.stop()
+    played = [modules["zoe"][-1] for modules in by_env(lines(tmp_path), "start")[0]]
+    assert "".join(played[:6]) == ("011111" if now else "000011")
+
+
+class Counting(RLlibCallback):
+    """A callback of a user."""
+
+    created = 0
+
+    def on_episode_created(self, *, episode: Any, **_: Any) -> None:
+        assert isinstance(episode.agent_to_module_mapping_fn, Assignment)
+        Counting.created += 1
+
+
+class Seen(ConnectorV2):
+    """A connector of a user, with a state."""
+
+    batches = 0
+
+    def __call__(self, *, batch: Any, **_: Any) -> Any:
+        Seen.batches += 1
+        return batch
+
+
+def test_callbacks_and_connectors_that_are_there_are_kept(tmp_path):
+    config = make_config(tmp_path, runners=0).callbacks(Counting)
+    config.env_runners(env_to_module_connector=lambda env, spaces, device: Seen())
+    configure(config, 2, seed=0)
+    run(config, 3, iterations=1)  # a second call replaces what the first has set
+    assert Counting.created
+    assert Seen.batches
+    assert config.callbacks_class == [AssignPolicies, Counting]
+
+
+@pytest.mark.parametrize(
+    ("replace", "message"),
+    [
+        (lambda config: config.callbacks(RLlibCallback), r"call configure\(\) after config.callbacks"),
+        (lambda config: config.multi_agent(policy_mapping_fn=lambda *_: "policy_0"), "policy_mapping_fn must be"),
+        (
+            lambda config: config.env_runners(env_to_module_connector=lambda *_: Seen()),
+            "must begin with EpisodeCounters",
+        ),
+        (lambda config: config.env_runners(merge_env_runner_states=False), "must be merged and broadcast"),
+    ],
+)
+def test_what_replaces_a_part_of_it_is_an_error(tmp_path, replace, message):
+    config = configure(make_config(tmp_path, runners=0), 3, seed=SEED)
+    replace(config)
+    with pytest.raises((TypeError, ValueError), match=message):
+        config.build_algo().train()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"config": "PPO"}, TypeError, "config must be an AlgorithmConfig, got 'PPO'"),
+        ({"mapping": 0}, ValueError, "policies must be from 1"),
+        ({"seed": -1}, ValueError, "seed must be at least 0, got -1"),
+        ({"resample_every": 0}, ValueError, "resample_every must be at least 1, got 0"),
+        ({"names": "abc"}, TypeError, "names must be a sequence of strings, got 'abc'"),
+        ({"names": ["a", "b"]}, ValueError, "names must be distinct and at least 3"),
+        ({"names": ["a", "b", "a"]}, ValueError, "names must be distinct"),
+        ({"learners": [0.5]}, TypeError, "learners must be an integer, got 0.5"),
+        ({"names": ["a", "b", "c"], "learners": [3]}, ValueError, "names must name policy 3"),
+        ({"mapping": pm.RoundRobin(3), "warmup_episodes": 2}, ValueError, "warmup_episodes must be 0"),
+    ],
+)
+def test_a_wrong_argument_is_named(arguments, error, message):
+    with pytest.raises(error, match=message):
+        configure(**{"config": PPOConfig(), "mapping": 3, **arguments})
+
+
+def test_a_mapping_that_spans_fewer_environments_is_an_error(tmp_path):
+    with pytest.raises(ValueError, match="env_index must be below num_envs=2"):
+        run(make_config(tmp_path, runners=0), pm.Balanced(2, num_envs=2), iterations=0)
+
+
+def test_the_mapping_function_answers_whoever_asks_while_modules_are_built():
+    rule = ModuleMapping(3, names=["a", "b", "c"])
+    assert {rule("zoe"), rule("nobody", None), rule(5, MultiAgentEpisode(), worker=None)} == {"a"}
+
+
+def test_an_assignment_survives_pickle_cut_and_state():
+    assignment = ModuleMapping(3, seed=SEED).begin(None, 0, tuple(AGENTS))
+    episode = MultiAgentEpisode(agent_to_module_mapping_fn=pickle.loads(pickle.dumps(assignment)))
+    episode.add_env_reset(observations={"zoe": 0, "bob": 0}, infos={})
+    episode.add_env_step(
+        observations={"zoe": 1, "mia": 1}, actions={"zoe": 0, "bob": 0}, rewards={"zoe": 0.0}, infos={}
+    )
+    for those in (episode, episode.cut(), MultiAgentEpisode.from_state(episode.get_state())):
+        assert {agent: those.module_for(agent) for agent in AGENTS} == assignment.modules
+    with pytest.raises(KeyError, match="agent 'eve' has no seat"):
+        episode.module_for("eve")
+
+
+def test_the_later_episode_of_each_environment_is_kept_in_a_merge():
+    def state(**counts: Any) -> dict[str, Any]:
+        return {
+            "version": 1,
+            "environments": {name: (episode, 0, (0,), 0, over) for name, (episode, over) in counts.items()},
+        }
+
+    counters = EpisodeCounters()
+    counters.set_state(state(a=(3, True), b=(5, False)))
+    counters.set("c", Count(1, 0, (0,)))
+    merged = counters.merge_states([state(a=(4, False), b=(5, True)), state(a=(2, True), c=(0, True), d=(0, False))])
+    assert merged == state(a=(4, False), b=(5, True), c=(1, False), d=(0, False))
+    counters.set_state(merged)
+    assert [counters.last(name).episode for name in "abcd"] == [3, 5, 1, -1]  # what was cut is played again, but c
+
+
+@pytest.mark.parametrize("agents", [None, []])
+def test_an_environment_without_possible_agents_is_an_error(agents):
+    env = SimpleNamespace(par_env=SimpleNamespace(possible_agents=agents))
+    env.unwrapped = env
+    with pytest.raises(ValueError, match="possible_agents must be known before an episode begins"):
+        seats(env)

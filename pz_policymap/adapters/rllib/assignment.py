@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -59,3 +59,11 @@ class Assignment:
             return self.modules[agent_id]
         except KeyError:
             raise KeyError(f"agent {agent_id!r} has no seat: possible_agents are {list(self.modules)}") from None
+
+    def check(self, existing: Collection[str]) -> None:
+        """Raises a ValueError where an agent is assigned a module that is not there."""
+        for agent, module in self.modules.items():
+            if module not in existing:
+                raise ValueError(
+                    f"agent {agent!r} is assigned module {module!r}, which is not among {sorted(existing)}"
+                )

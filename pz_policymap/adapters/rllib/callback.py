@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 from ray.rllib.callbacks.callbacks import RLlibCallback
 
-from pz_policymap.adapters.rllib.assignment import Assignment, Count
+from pz_policymap.adapters.rllib.assignment import Assignment
 from pz_policymap.adapters.rllib.counters import EpisodeCounters
 from pz_policymap.adapters.rllib.environments import seats
 from pz_policymap.adapters.rllib.module_mapping import ModuleMapping
+
+_LOOK_AHEAD = 20  # episodes of a restarted runner that are tried: since it was last heard of it has played some
 
 
 class AssignPolicies(RLlibCallback):
@@ -21,45 +23,53 @@ class AssignPolicies(RLlibCallback):
 
     def on_algorithm_init(self, *, algorithm: Any, **_: Any) -> None:
         """Fails early, in the algorithm's process, where a runner would fail late."""
-        self._built_with = algorithm.config.policy_mapping_fn
-        check_modules(mapping_of(algorithm.config), algorithm.config)
-        groups = [(algorithm.config, algorithm.env_runner_group)]
-        groups += [(algorithm.evaluation_config, algorithm.eval_env_runner_group)]
-        for config, group in groups:
-            if group is not None:
-                mapping_of(config).check(max(config.num_env_runners, 1) * config.num_envs_per_env_runner)
+        config = algorithm.config
+        self._built_with = mapping_of(config)
+        if not (config.merge_env_runner_states and config.broadcast_env_runner_states):
+            raise ValueError(
+                f"episode numbers travel with the states of env runners, so they must be merged and broadcast: "
+                f"got merge_env_runner_states={config.merge_env_runner_states!r}, "
+                f"broadcast_env_runner_states={config.broadcast_env_runner_states!r}"
+            )
+        check_modules(self._built_with, config)
+        if algorithm.eval_env_runner_group is not None:
+            evaluation = algorithm.evaluation_config
+            check_modules(mapping_of(evaluation), config)
+            mapping_of(evaluation).check(num_envs(evaluation))
+        if algorithm.env_runner_group is not None:
+            self._built_with.check(num_envs(config))
+            self._tell(algorithm, algorithm.env_runner_group)
 
     def on_episode_created(
         self, *, episode: Any, env_runner: Any, env: Any, env_index: int, rl_module: Any, **_: Any
     ) -> None:
         """Assigns all agents of an episode at once."""
         counters = counters_of(env_runner)
-        if env_runner.worker_index and env_runner.config.broadcast_env_runner_states and not counters.told:
-            # RLlib takes it out of service for that, and brings it back with its state and the current mapping.
+        if env_runner.worker_index and not counters.told:
+            # RLlib takes it out of service for that, and brings it back with its numbers and the current mapping.
             raise RuntimeError(f"env runner {env_runner.worker_index} was restarted and has not been told its episodes")
-        try:
-            index = first_env_index(env_runner) + env_index
-            before = counters.last(_name(env_runner, env_index))
-            assignment = mapping_of(env_runner.config).begin(before, index, seats(env.envs[env_index]))
-            for agent, module in assignment.modules.items():
-                if rl_module is not None and module not in rl_module:
-                    modules = sorted(rl_module.keys())
-                    raise ValueError(f"agent {agent!r} is assigned module {module!r}, which is not among {modules}")
-        except (TypeError, ValueError) as error:
-            counters.problem = str(error)  # RLlib only logs it and tries again
-            raise
+        index = first_env_index(env_runner) + env_index
+        before = counters.last(_name(env_runner.config, index))
+        assignment = mapping_of(env_runner.config).begin(before, index, seats(env.envs[env_index]))
+        if rl_module is not None:
+            assignment.check(rl_module.keys())
         episode.agent_to_module_mapping_fn = assignment
 
-    def on_episode_start(self, *, episode: Any, env_runner: Any, env_index: int, **_: Any) -> None:
+    def on_episode_start(self, *, episode: Any, env_runner: Any, **_: Any) -> None:
         """Counts an episode whose environment has been reset."""
-        counters_of(env_runner).set(_name(env_runner, env_index), _count(episode))
+        self._count(episode, env_runner, over=False)
 
-    def on_episode_end(self, *, episode: Any, env_runner: Any, env_index: int, **_: Any) -> None:
+    def on_episode_end(self, *, episode: Any, env_runner: Any, **_: Any) -> None:
         """Takes down that an episode need not be played again."""
-        counters_of(env_runner).set(_name(env_runner, env_index), _count(episode)._replace(over=True))
+        self._count(episode, env_runner, over=True)
+
+    def on_evaluate_start(self, *, algorithm: Any, **_: Any) -> None:
+        """Tells evaluation runners where they stand: RLlib's own message may be dropped behind that of the weights."""
+        if algorithm.eval_env_runner_group is not None:
+            self._tell(algorithm, algorithm.eval_env_runner_group, evaluation=True)
 
     def on_evaluate_end(self, *, algorithm: Any, **_: Any) -> None:
-        """Fetches the counters of the evaluation runners, which RLlib neither merges nor saves."""
+        """Asks evaluation runners where they stand, which RLlib neither merges nor saves."""
         if algorithm.eval_env_runner_group is not None:
             states = algorithm.eval_env_runner_group.foreach_env_runner(lambda runner: counters_of(runner).get_state())
             algorithm_counters(algorithm).learn(states)
@@ -73,19 +83,41 @@ class AssignPolicies(RLlibCallback):
         is_evaluation: bool,
         **_: Any,
     ) -> None:
-        """Gives restarted runners the current mapping: they were begun with the original configuration."""
+        """Tells restarted runners where they stand, and the current mapping: they began with the original one."""
+        self._tell(algorithm, env_runner_group, is_evaluation, list(env_runner_indices))
+
+    def _tell(self, algorithm: Any, group: Any, evaluation: bool = False, restarted: list[int] | None = None) -> None:
+        """Hands runners the counters and the mapping, and fails here if the mapping fails on what comes next.
+
+        A runner that fails is restarted by RLlib for ever, and its error is only logged.
+        """
+        config = algorithm.evaluation_config if evaluation else algorithm.config
         mapping = algorithm.config.policy_mapping_fn
-        if is_evaluation and mapping is self._built_with:
-            mapping = algorithm.evaluation_config.policy_mapping_fn  # it may have one of its own, until one is set
+        if evaluation and mapping is self._built_with:
+            mapping = config.policy_mapping_fn  # an evaluation may have a mapping of its own, until another is set
+        state = algorithm_counters(algorithm).get_state()
 
-        def resume(runner: Any) -> str | None:
+        def hear(runner: Any) -> tuple[int, tuple[Hashable, ...]] | None:
             runner.config.multi_agent(policy_mapping_fn=mapping)
-            return counters_of(runner).problem
+            counters_of(runner).set_state(state)
+            return None if runner.env is None else (first_env_index(runner), seats(runner.env.envs[0]))
 
-        settings = {"remote_worker_ids": list(env_runner_indices), "local_env_runner": False}
-        problems = [problem for problem in env_runner_group.foreach_env_runner(resume, **settings) if problem]
-        if problems:
-            raise ValueError(problems[0])
+        settings = {} if restarted is None else {"remote_worker_ids": restarted, "local_env_runner": False}
+        for answer in group.foreach_env_runner(hear, **settings):
+            for env_index in [] if answer is None else range(answer[0], answer[0] + config.num_envs_per_env_runner):
+                count = algorithm_counters(algorithm).last(_name(config, env_index))
+                for _ in range(_LOOK_AHEAD if restarted else 1):
+                    assignment = mapping.begin(count, env_index, answer[1])
+                    assignment.check(algorithm.config.policies)
+                    count = assignment.count
+
+    @staticmethod
+    def _count(episode: Any, env_runner: Any, over: bool) -> None:
+        assignment = episode.agent_to_module_mapping_fn
+        if not isinstance(assignment, Assignment) or assignment.count is None:
+            raise TypeError(f"agent_to_module_mapping_fn must be the Assignment of the episode, got {assignment!r}")
+        name = _name(env_runner.config, assignment.env_index)
+        counters_of(env_runner).set(name, assignment.count._replace(over=over))
 
 
 def mapping_of(config: Any) -> ModuleMapping:
@@ -118,6 +150,11 @@ def algorithm_counters(algorithm: Any) -> EpisodeCounters:
     return _first_counters(algorithm.env_to_module_connector) if runner is None else counters_of(runner)
 
 
+def num_envs(config: Any) -> int:
+    """Returns how many environments all runners of a group have."""
+    return int(max(config.num_env_runners, 1) * config.num_envs_per_env_runner)
+
+
 def first_env_index(env_runner: Any) -> int:
     """Returns the index of a runner's first environment over all runners of its group; a local one comes last."""
     config = env_runner.config
@@ -134,14 +171,6 @@ def _first_counters(pipeline: Any) -> EpisodeCounters:
     return counters
 
 
-def _name(env_runner: Any, env_index: int) -> str:
-    """Returns what an environment is called among the counters."""
-    group = "evaluation" if env_runner.config.in_evaluation else "training"
-    return f"{group}/{first_env_index(env_runner) + env_index}"
-
-
-def _count(episode: Any) -> Count:
-    assignment = episode.agent_to_module_mapping_fn
-    if not isinstance(assignment, Assignment) or assignment.count is None:
-        raise TypeError(f"agent_to_module_mapping_fn must be the Assignment of this episode, got {assignment!r}")
-    return assignment.count
+def _name(config: Any, env_index: int | None) -> str:
+    """Returns what an environment is called among the counters; evaluation runners have numbers of their own."""
+    return f"{'evaluation' if config.in_evaluation else 'training'}/{env_index}"

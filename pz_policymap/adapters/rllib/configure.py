@@ -8,7 +8,7 @@ from typing import Any
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.utils import force_list
 
-from pz_policymap.adapters.rllib.callback import AssignPolicies, check_modules, mapping_of
+from pz_policymap.adapters.rllib.callback import AssignPolicies, check_modules, mapping_of, num_envs
 from pz_policymap.adapters.rllib.counters import EpisodeCounters
 from pz_policymap.adapters.rllib.module_mapping import ModuleMapping
 from pz_policymap.arguments import integer
@@ -49,7 +49,8 @@ def configure(
     if not isinstance(config, AlgorithmConfig):
         raise TypeError(f"config must be an AlgorithmConfig, got {config!r}")
     rule = ModuleMapping(mapping, seed, resample_every, warmup_episodes, names)
-    if rule.known_names and not config.is_multi_agent:
+    earlier = config.policy_mapping_fn.known_names if isinstance(config.policy_mapping_fn, ModuleMapping) else ()
+    if rule.known_names and (not config.is_multi_agent or set(config.policies) == set(earlier)):
         config.multi_agent(policies=dict.fromkeys(rule.known_names, (None, None, None, None)))
     config.multi_agent(policy_mapping_fn=rule)
     if learners is not None:
@@ -79,7 +80,7 @@ def set_mapping(algorithm: Any, mapping: MappingLike, *, names: Sequence[str] | 
     """
     rule = mapping_of(algorithm.config).follow(mapping, names, now)
     check_modules(rule, algorithm.config)
-    rule.check(max(algorithm.config.num_env_runners, 1) * algorithm.config.num_envs_per_env_runner)
+    rule.check(num_envs(algorithm.config))
 
     def follow(runner: Any) -> None:
         runner.config.multi_agent(policy_mapping_fn=rule)

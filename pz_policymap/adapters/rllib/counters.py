@@ -19,14 +19,12 @@ class EpisodeCounters(ConnectorV2):
     it has begun itself, for a broadcast is always a little late; about all others it believes what it is told.
 
     Attributes:
-        told: Whether a state has come in. A runner to which none came was restarted without RLlib's notice.
-        problem: What an episode failed with, for the algorithm's process to raise.
+        told: Whether a state has come in. A runner to which none came was restarted and knows no episode numbers.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.told = False
-        self.problem: str | None = None
         self._known: dict[str, Count] = {}
         self._mine: dict[str, Count] = {}
 
