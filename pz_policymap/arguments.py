@@ -49,7 +49,7 @@ def text(name: str, value: Any) -> str:
 
 def seed_of(name: str, value: Any) -> int | tuple[int, ...]:
     """Returns a seed as `numpy.random.SeedSequence` takes it: an int from 0, or a tuple of them."""
-    if isinstance(value, Iterable) and not isinstance(value, (str, bytes)):
+    if isinstance(value, Iterable) and not isinstance(value, (str, bytes)) and not hasattr(value, "__index__"):
         words = tuple(integer(f"{name}[{i}]", word, minimum=0) for i, word in enumerate(value))
         if not words:
             raise ValueError(f"{name} must hold at least one integer, got {value!r}")

@@ -6,7 +6,7 @@ Everything here works on arrays over environments, a single environment being n 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,8 @@ from pz_policymap.mappings.convert import MappingLike, as_mapping
 from pz_policymap.philox import Seed, Source
 
 STATE_VERSION = 1
+_NEVER = 2**63 - 1
+_LAST = 2**62  # counters end here, so that no sum of two overflows
 
 
 class PolicyAssigner:
@@ -78,21 +80,22 @@ class PolicyAssigner:
         env_index: int | None = None,
     ) -> None:
         self.cadence = Cadence(resample_every, warmup_episodes)
-        self.num_envs = integer("num_envs", num_envs, 1)
+        self.num_envs = integer("num_envs", num_envs, 1, 2**31)
         self.pinned = seed is not None
         self._source = None if seed is None else Source(seed_of("seed", seed))
-        self._given_env_index = None if env_index is None else integer("env_index", env_index, 0)
+        self._given_env_index = None if env_index is None else integer("env_index", env_index, 0, _LAST)
         self._fixed_agents = None if agents is None else _distinct_agents(agents)
         if agents is None and self.num_envs > 1:
             raise ValueError(f"agents must be given for num_envs={self.num_envs} environments, got None")
         self._mapping = self._checked(as_mapping(mapping))
         self._episode = np.full(self.num_envs, -1, np.int64)
         self._draw_episode = np.full(self.num_envs, -1, np.int64)
-        self._redraw = np.zeros(self.num_envs, np.bool_)
+        self._redraw_from: NDArray[np.int64] | None = None  # the episode at which a draw was asked for; _NEVER: none
         seats = self._fixed_agents or ()
         nobody = read_only(np.full((self.num_envs, len(seats)), -1, np.int32))
         self._drawn = Drawn(seats, nobody, self._mapping, self._mapping, [])
         self._unfinished: Callable[[], ArrayLike] | None = None
+        self._stale: NDArray[np.bool_] | None = None  # whose running episode is not the one of the state just loaded
 
     @property
     def mapping(self) -> PolicyMapping:
@@ -188,7 +191,9 @@ class PolicyAssigner:
         due = self.cadence.due(begun)
         if not restart:
             # An unfinished episode that is played again keeps its draw.
-            due = (due | self._redraw[index]) & (self._draw_episode[index] != begun)
+            due &= self._draw_episode[index] != begun
+            if self._redraw_from is not None:
+                due |= begun >= self._redraw_from[index]
         drawing, episode = index, begun
         if np.count_nonzero(due) < len(due):
             drawing = np.flatnonzero(due) if isinstance(index, slice) else index[due]
@@ -203,7 +208,12 @@ class PolicyAssigner:
             drawn = joined(drawn, numbers, episode if len(episode) else self._draw_episode, agents)
         self._source, self._drawn = source, drawn  # nothing fails from here on
         self._draw_episode[drawing] = episode
-        self._redraw[drawing] = False
+        if restart:
+            self._redraw_from = None
+        elif self._redraw_from is not None:
+            self._redraw_from[drawing] = _NEVER
+        if self._stale is not None:
+            self._stale[index] = False
         self._episode[index] = begun
         return drawn.policy_ids
 
@@ -217,6 +227,8 @@ class PolicyAssigner:
             ValueError: If there is more than one environment, if no draw has been made, or if the mapping must know
                 all seats.
         """
+        if isinstance(agents, (str, bytes)):
+            raise TypeError(f"agents must be a sequence of agents, got {agents!r}")
         if self._source is None:
             raise ValueError(f"no episode has begun, so agents {list(agents)} cannot have come late")
         numbers = Numbers(self._source, self.cadence, self.env_index)
@@ -234,7 +246,7 @@ class PolicyAssigner:
         """
         self._mapping = self._checked(as_mapping(mapping))
         if now:
-            self._redraw = np.ones(self.num_envs, np.bool_)
+            self._redraw_from = self._episode + 1
 
     def watch(self, unfinished: Callable[[], ArrayLike]) -> None:
         """Lets `state_dict` ask which environments are in the middle of an episode; the wrappers do this.
@@ -260,7 +272,10 @@ class PolicyAssigner:
         """
         if unfinished is None:
             unfinished = False if self._unfinished is None else self._unfinished()
+            if self._stale is not None:
+                unfinished = np.asarray(unfinished, np.bool_) & ~self._stale
         over = self._episode - np.broadcast_to(np.asarray(unfinished, np.bool_), self._episode.shape)
+        redraw = np.full_like(over, _NEVER) if self._redraw_from is None else self._redraw_from
         drawn = self._drawn
 
         def plain(values: NDArray[Any]) -> Any:
@@ -270,18 +285,21 @@ class PolicyAssigner:
             **self._identity(),
             "seed": self.seed,
             "episode": plain(over),
-            "redraw": plain(self._redraw),
+            "redraw": plain(np.where(redraw == _NEVER, -1, redraw)),
             "draw": {
                 "episode": plain(self._draw_episode),
                 "agents": list(drawn.agents),
                 "policies": plain(drawn.policy_ids),
                 "weights": list(drawn.weights),
-                "mapping": drawn.rule.fingerprint,
+                "mapping": drawn.name,
             },
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Goes on where the state was saved: the next episode plays what it would have played; the seed is pinned.
+
+        An unfinished episode is played again as it was drawn, a forced matchup not included. Where `set_mapping` had
+        come after the draw in force, agents that come late in its block follow the new mapping.
 
         Args:
             state: What `state_dict` returned, in this process or another.
@@ -298,7 +316,10 @@ class PolicyAssigner:
             if theirs != mine:
                 raise ValueError(f"state does not fit: it has {name}={theirs!r}, this assigner {mine!r}")
         seed = _entry(state, "seed")
-        source = None if seed is None else Source(seed_of("the state's seed", seed))
+        try:
+            source = None if seed is None else Source(seed_of("seed", seed))
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"state does not fit: {error}") from error
         if self.pinned and (source is None or source.seed != self.seed):
             raise ValueError(f"state does not fit: it has seed={seed!r}, this assigner {self.seed!r}")
         draw = _entry(state, "draw")
@@ -309,12 +330,15 @@ class PolicyAssigner:
             )
         rows = (self.num_envs,)
         episode = _numbers(state, "episode", rows, np.int64)
-        redraw = _numbers(state, "redraw", rows, np.bool_)
+        redraw = _numbers(state, "redraw", rows, np.int64)
         draw_episode = _numbers(draw, "episode", rows, np.int64)
         policy_ids = _numbers(draw, "policies", (self.num_envs, len(agents)), np.int32)
         rule = self._mapping
         weights = _list(draw, "weights")
-        same_rule = _entry(draw, "mapping") == rule.fingerprint
+        drawn_by = _entry(draw, "mapping")
+        if not isinstance(drawn_by, str):
+            raise ValueError(f"state does not fit: 'mapping' of the draw is {drawn_by!r}, expected a text")
+        same_rule = drawn_by == rule.fingerprint
         if same_rule:
             end = rule.num_policies or MAX_INDEX + 1
             if policy_ids.size and policy_ids.max() >= end:
@@ -327,8 +351,11 @@ class PolicyAssigner:
         else:
             bound = rule  # the draw followed an older rule, known by name alone; nobody but a late agent could tell
         self._source, self.pinned = source, source is not None
-        self._episode, self._redraw, self._draw_episode = episode, redraw, draw_episode
-        self._drawn = Drawn(agents, read_only(policy_ids), rule, bound, weights if same_rule else [])
+        self._episode, self._draw_episode = episode, draw_episode
+        self._redraw_from = np.where(redraw < 0, _NEVER, redraw) if (redraw >= 0).any() else None
+        self._stale = np.ones(self.num_envs, np.bool_)
+        followed = rule if same_rule else drawn_by
+        self._drawn = Drawn(agents, read_only(policy_ids), followed, bound, weights if same_rule else [])
 
     def _identity(self) -> dict[str, Any]:
         """What a state must have in common with the assigner that loads it."""
@@ -395,9 +422,12 @@ class PolicyAssigner:
 
 def _distinct_agents(agents: Sequence[Hashable]) -> tuple[Hashable, ...]:
     """Returns the agents as seats, or raises where they cannot be told apart."""
-    if isinstance(agents, (str, bytes)):
+    if isinstance(agents, (str, bytes)) or not isinstance(agents, Iterable):
         raise TypeError(f"agents must be a sequence of agents, got {agents!r}")
     seats = tuple(agents)
+    for agent in seats:
+        if not isinstance(agent, Hashable):
+            raise TypeError(f"agents must be hashable, got {agent!r}")
     if not seats:
         raise ValueError("agents must hold at least one agent, got none")
     if len(set(seats)) != len(seats):
@@ -428,6 +458,6 @@ def _numbers(state: Any, name: str, shape: tuple[int, ...], dtype: type[Any]) ->
         exact = array.astype(dtype)
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"state does not fit: {name!r} is {value!r}, expected shape {shape}") from error
-    if (array != exact).any() or (array.size and array.min() < -1):
+    if (array != exact).any() or (array.size and (array.min() < -1 or array.max() > _LAST)):
         raise ValueError(f"state does not fit: {name!r} holds what it cannot: {value!r}")
     return exact

@@ -35,8 +35,8 @@ class Cadence:
     warmup_episodes: int = 0
 
     def __post_init__(self) -> None:
-        every = integer("resample_every", self.resample_every, 1)
-        warmup = integer("warmup_episodes", self.warmup_episodes, 0)
+        every = integer("resample_every", self.resample_every, 1, 2**62)
+        warmup = integer("warmup_episodes", self.warmup_episodes, 0, 2**62)
         object.__setattr__(self, "resample_every", every)
         object.__setattr__(self, "warmup_episodes", warmup)
 

@@ -25,16 +25,21 @@ class Drawn(NamedTuple):
     Attributes:
         agents: The seats, late agents at the end.
         policy_ids: The policy of every seat, read-only, shape `(num_envs, num_seats)`.
-        rule: The mapping that the latest draw followed.
+        rule: The mapping that the latest draw followed; its fingerprint, where a state names one that is no more.
         bound: The same with numbers in place of weights callables.
         weights: Those numbers, in the order in which the callables were asked.
     """
 
     agents: tuple[Any, ...]
     policy_ids: PolicyIds
-    rule: PolicyMapping
+    rule: PolicyMapping | str
     bound: PolicyMapping
     weights: list[Any]
+
+    @property
+    def name(self) -> str:
+        """The fingerprint of the mapping that the latest draw followed."""
+        return self.rule if isinstance(self.rule, str) else self.rule.fingerprint
 
 
 class Numbers(NamedTuple):
@@ -94,9 +99,7 @@ def joined(drawn: Drawn, numbers: Numbers, draw_episode: IntArray, agents: Seque
     if len(drawn.policy_ids) > 1:
         raise ValueError(f"agents must be the same in all environments, got {late}, not among {list(drawn.agents)}")
     if drawn.bound.needs_all_seats:
-        raise ValueError(
-            f"{drawn.rule.fingerprint} must know all seats, and agents {late} are not among {list(drawn.agents)}"
-        )
+        raise ValueError(f"{drawn.name} must know all seats, and agents {late} are not among {list(drawn.agents)}")
     longer = (*drawn.agents, *late)
     drawn.bound.check(longer)
     draw = numbers.draw(np.zeros(1, np.int64), draw_episode, longer)

@@ -66,7 +66,7 @@ class RecurrentState:
                 ended in the last step; under NEXT_STEP, those that ended in the step before it.
 
         Raises:
-            ValueError: If a mask has not one entry a row.
+            ValueError: If a mask does not have one entry a row, or a number is out of range.
             TypeError: If `rows` are neither booleans nor integers.
         """
         index = on_host(rows)
@@ -74,6 +74,8 @@ class RecurrentState:
             raise ValueError(f"rows must be a mask of shape {self._owner.shape}, got {index.shape}")
         if index.size and index.dtype.kind not in "iub":
             raise TypeError(f"rows must be integers or a boolean mask, got {rows!r}")
+        if index.dtype != np.bool_ and index.size and (index.min() < 0 or index.max() >= len(self._owner)):
+            raise ValueError(f"rows must be from 0 to {len(self._owner) - 1}, got {rows!r}")
         if index.size:
             self._owner[index] = -1
 
@@ -92,13 +94,20 @@ class RecurrentState:
         """Keeps the new state of some rows of a policy, cut from any gradient.
 
         Raises:
-            ValueError: If it has not the shape of what `read` returns; nothing is kept then.
+            ValueError: If it does not have the shape and the kind of numbers of what `read` returns; nothing is kept
+                then.
         """
 
         def checked(leaf: Any, initial: Any) -> Any:
             array, shape = as_leaf(leaf), (len(rows), *initial.shape)
             if tuple(array.shape) != shape:
                 raise ValueError(f"expected an array of shape {shape}, got {tuple(array.shape)}")
+            if (
+                not is_tensor(array)
+                and not is_tensor(initial)
+                and not np.can_cast(array.dtype, initial.dtype, "same_kind")
+            ):
+                raise ValueError(f"expected an array of {initial.dtype}, got {array.dtype}")
             return array.detach() if is_tensor(array) else array
 
         def write(room: Any, leaf: Any) -> None:

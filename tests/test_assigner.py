@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pz_policymap import ByEnvIndex, Draw, Fixed, PolicyAssigner, PolicyMapping, Shared, Uniform, Weighted
+from pz_policymap import ByEnvIndex, Draw, Fixed, FromFunction, PolicyAssigner, PolicyMapping, Shared, Uniform, Weighted
 
 AGENTS = ["a", "b", "c"]
 
@@ -374,6 +374,11 @@ class TestFaults:
         with pytest.raises(ValueError, match="from 0 to 2147483647"):
             assigner_of(lambda agents, draw: dict.fromkeys(agents, 2**31)).begin_episodes()
 
+    def test_an_index_beyond_32_bits_is_refused_however_large_the_population_is_said_to_be(self):
+        rule = lambda agents, draw: dict.fromkeys(agents, 2**32 + 5)  # noqa: E731
+        with pytest.raises(ValueError, match="failed at the draw"):
+            assigner_of(FromFunction(rule, num_policies=2**40)).begin_episodes()
+
     def test_an_array_that_a_mapping_keeps_is_neither_shared_nor_frozen(self):
         table = np.zeros((1, 3), np.int32)
 
@@ -394,12 +399,16 @@ class TestFaults:
         ({"agents": ["a", "a"]}, ValueError, "agents must be distinct"),
         ({"agents": "abc"}, TypeError, "agents must be a sequence"),
         ({"agents": None, "num_envs": 2}, ValueError, "agents must be given for num_envs=2"),
-        ({"num_envs": 0}, ValueError, "num_envs must be at least 1"),
+        ({"num_envs": 0}, ValueError, "num_envs must be from 1"),
         ({"num_envs": 1.5}, TypeError, "num_envs must be an integer"),
-        ({"env_index": -1}, ValueError, "env_index must be at least 0"),
+        ({"env_index": 2**63}, ValueError, "env_index must be from 0 to"),
+        ({"resample_every": 10**20}, ValueError, "resample_every must be from 1 to"),
+        ({"agents": 2}, TypeError, "agents must be a sequence"),
+        ({"agents": [["a"]]}, TypeError, r"agents must be hashable, got \['a'\]"),
+        ({"env_index": -1}, ValueError, "env_index must be from 0"),
         ({"env_index": 1.0}, TypeError, "env_index must be an integer"),
-        ({"resample_every": 0}, ValueError, "resample_every must be at least 1"),
-        ({"warmup_episodes": -1}, ValueError, "warmup_episodes must be at least 0"),
+        ({"resample_every": 0}, ValueError, "resample_every must be from 1"),
+        ({"warmup_episodes": -1}, ValueError, "warmup_episodes must be from 0"),
         ({"mapping": Uniform(2, replace=False)}, ValueError, "3 seats, 2 policies"),
         ({"mapping": ByEnvIndex(2)}, ValueError, "env_index must say which environment this is"),
         ({"mapping": ByEnvIndex(2, num_envs=4), "env_index": 4}, ValueError, "env_index must be below num_envs=4"),

@@ -1,5 +1,7 @@
 """The simple rules: Uniform, Weighted, Fixed, ByEnvIndex, FromFunction, Shared, and what may be handed in as one."""
 
+from functools import cached_property
+
 import numpy as np
 import pytest
 
@@ -215,6 +217,45 @@ def test_anything_else_is_no_mapping(value):
         as_mapping(value)
 
 
+def test_what_a_mapping_computes_from_its_settings_is_no_setting():
+    class Lazy(PolicyMapping):
+        def __init__(self, size):
+            self.size = size
+
+        @cached_property
+        def table(self):
+            return np.arange(self.size)
+
+        def assign(self, draw):
+            return self.table[draw.integers(self.size)]
+
+    rule = Lazy(3)
+    before = rule.fingerprint
+    rule.assign(draw_of())
+    assert rule.fingerprint == before == "Lazy(size=3)"
+
+
+def test_a_subclass_of_a_rule_is_told_apart_by_its_own_settings():
+    class Biased(Uniform):
+        def __init__(self, size, bias):
+            super().__init__(size)
+            object.__setattr__(self, "bias", bias)
+
+    assert Biased(4, 0).fingerprint != Biased(4, 7).fingerprint
+
+
+def test_huge_weights_are_weighed_and_not_added_up_to_infinity():
+    policies = Weighted([1e308, 1e308, 1e308]).assign(draw_of(num_envs=500))
+    assert set(policies.ravel().tolist()) == {0, 1, 2}
+
+
+def test_a_draw_without_replacement_from_a_large_population_is_the_same_in_parts(monkeypatch):
+    rule = Uniform(50, replace=False)
+    whole = rule.assign(draw_of(num_envs=100))
+    monkeypatch.setattr("pz_policymap.mappings.uniform._DECK_SIZES", 50 * 7)
+    np.testing.assert_array_equal(rule.assign(draw_of(num_envs=100)), whole)
+
+
 def test_a_description_tells_settings_apart_and_stays_short():
     class Rule(PolicyMapping):
         def __init__(self, table):
@@ -224,6 +265,8 @@ def test_a_description_tells_settings_apart_and_stays_short():
             return self.table[draw.env_index]
 
     assert describe(Rule({"x": [1, 2.5], "y": np.arange(3)})) == "Rule(table={'x': (1, 2.5), 'y': array[0, 1, 2]})"
+    assert describe(Rule({"b": 1, "a": 2})) == describe(Rule({"a": 2, "b": 1}))
+    assert describe(Rule({np.int64(1): 2})) == "Rule(table={1: 2})"
     assert describe(Rule({"b", "a"})) == "Rule(table={'a', 'b'})"
     assert describe(Rule(object())) == "Rule(table=<object>)"
     assert describe(Rule(draw_of)) == "Rule(table=<function draw_of>)"

@@ -8,7 +8,7 @@ import copy
 
 import cloudpickle
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -45,28 +45,31 @@ class Model:
     def __init__(self, rule, possible_agents, every, warmup, seed, env_index):
         self.rule, self.possible, self.every, self.warmup = rule, possible_agents, every, warmup
         self.seed, self.pinned, self.env_index = seed, seed is not None, env_index
-        self.episode, self.redraw, self.draw_episode, self.drawn = -1, False, None, {}
+        self.episode, self.redraw, self.draw_episode, self.drawn = -1, None, None, {}
+        self.there = []
 
     def reset(self, seed, live, forced):
         if seed is not None and not self.pinned:
-            self.seed, self.episode, self.draw_episode = seed, -1, None
+            self.seed, self.episode, self.draw_episode, self.redraw = seed, -1, None, None
         self.episode += 1
-        due = self.episode % self.every == 0 or self.episode < self.warmup or self.redraw
-        if self.draw_episode is None or (due and self.draw_episode != self.episode):
-            self.draw_episode, self.drawn_by, self.drawn, self.redraw = self.episode, self.rule, {}, False
+        due = self.episode % self.every == 0 or self.episode < self.warmup
+        asked = self.redraw is not None and self.episode >= self.redraw
+        if self.draw_episode is None or (due and self.draw_episode != self.episode) or asked:
+            self.draw_episode, self.drawn_by, self.drawn, self.redraw = self.episode, self.rule, {}, None
             self.appear(self.possible or live)
-        self.forced = forced
+        self.forced, self.there = forced, list(self.possible or [])
         self.appear(live)
 
     def appear(self, agents):
         """Gives those who are new what they would have had from the start; nobody else changes."""
         seats = [*self.drawn, *(agent for agent in agents if agent not in self.drawn)]
         draw = pm.Draw.at(self.seed, seats, [self.env_index], [self.draw_episode], resample_every=self.every)
+        self.there += [agent for agent in agents if agent not in self.there]
         self.drawn = {**dict(zip(seats, self.drawn_by.assign(draw)[0].tolist(), strict=True)), **self.drawn}
 
     @property
     def policy_ids(self):
-        return {**self.drawn, **self.forced}
+        return {**{agent: self.drawn[agent] for agent in self.there}, **self.forced}
 
 
 class WrapperMachine(RuleBasedStateMachine):
@@ -140,7 +143,8 @@ class WrapperMachine(RuleBasedStateMachine):
     def set_mapping(self, mapping, now):
         self.env.set_mapping(mapping, now=now)
         self.model.rule = mapping
-        self.model.redraw |= now
+        if now:
+            self.model.redraw = self.model.episode + 1
 
     @rule(copied=st.sampled_from([copy.deepcopy, lambda env: cloudpickle.loads(cloudpickle.dumps(env))]))
     def copy(self, copied):
@@ -167,4 +171,4 @@ class WrapperMachine(RuleBasedStateMachine):
 
 
 TestParallel = WrapperMachine.TestCase
-TestParallel.settings = settings(max_examples=1000, stateful_step_count=25, deadline=None)
+TestParallel.settings = settings(max_examples=1000, stateful_step_count=25, deadline=None, phases=[Phase.generate])

@@ -6,6 +6,7 @@ import threading
 from types import MappingProxyType
 
 import cloudpickle
+import gymnasium
 import numpy as np
 import pytest
 from mpe2 import simple_spread_v3, simple_tag_v3
@@ -118,6 +119,23 @@ class TestParallelInfos:
         assert set(both) == {"policy_id", "coach"}
 
 
+class TestObservationsOfNobody:
+    def test_an_observation_that_is_no_agents_makes_no_agent(self):
+        class WithState(StubParallel):
+            def reset(self, seed=None, options=None):
+                observations, infos = super().reset(seed, options)
+                return {**observations, "state": 7}, infos
+
+            def step(self, actions):
+                observations, *rest = super().step(actions)
+                return {**observations, "state": 7}, *rest
+
+        env = pm.wrap(WithState(PLAYED), pm.Fixed({"a": 1, "b": 2}), seed=0)
+        assert env.reset()[1] == {"a": {"policy_id": 1}, "b": {"policy_id": 2}}
+        assert step(env) == {"a": {"policy_id": 1}, "b": {"policy_id": 2}}
+        assert set(env.policy_ids) == {"a", "b"}
+
+
 class TestLateAgents:
     def late(self, mapping=1000, **settings):
         live = (("a",), ("a", "b"), ("b", "c"), ())
@@ -174,6 +192,14 @@ class TestLateAgents:
             played.append(env.policy_ids)
         assert played == [played[0]] * 4
         assert len(played[0]) > 10
+
+    def test_policy_ids_are_those_of_this_episode(self):
+        env = parallel(live=(("a",), ("a", "b"), ()), possible_agents=None, seed=0)
+        env.reset()
+        step(env)
+        assert set(env.policy_ids) == {"a", "b"}
+        env.reset()
+        assert set(env.policy_ids) == {"a"}  # b has its policy for the block, and is not there
 
     def test_a_function_that_does_not_know_a_late_agent_is_named(self):
         env = self.late(lambda agents, draw: {agent: 0 for agent in agents if agent == "a"})
@@ -461,11 +487,11 @@ class TestWaysIn:
             (0, {}, ValueError, "policies must be"),
             (-1, {}, ValueError, "policies must be"),
             (2.5, {}, TypeError, "mapping must be"),
-            (4, {"resample_every": 0}, ValueError, "resample_every must be at least 1, got 0"),
+            (4, {"resample_every": 0}, ValueError, r"resample_every must be from 1 to \d+, got 0"),
             (4, {"resample_every": 2.5}, TypeError, "resample_every must be an integer, got 2.5"),
             (4, {"warmup_episodes": -1}, ValueError, "warmup_episodes"),
             (4, {"seed": -1}, ValueError, "seed must be at least 0"),
-            (4, {"env_index": -1}, ValueError, "env_index must be at least 0"),
+            (4, {"env_index": -1}, ValueError, "env_index must be from 0"),
             (4, {"info_key": 3}, TypeError, "info_key must be a string"),
             (pm.ByEnvIndex(2), {}, ValueError, "env_index must say which environment this is"),
             (pm.Fixed({"a": 0}), {}, ValueError, "none for 'b'"),
@@ -493,6 +519,11 @@ class TestWaysIn:
         assert [env.reset()[1]["a"]["policy_id"] for env in envs] == [0, 1, 2, 3]
         assert [env.assigner.env_index for env in envs] == [4, 5, 6, 7]
 
+    def test_env_fns_are_for_single_environments(self):
+        fns = pm.env_fns(lambda: gymnasium.make_vec("CartPole-v1", num_envs=2), 2, 4)
+        with pytest.raises(TypeError, match="make must make a single environment"):
+            fns[0]()
+
     @pytest.mark.parametrize(
         ("arguments", "settings", "error", "message"),
         [
@@ -501,7 +532,7 @@ class TestWaysIn:
             ((StubParallel, 2, "x"), {}, TypeError, "mapping must be"),
             ((StubParallel, 2, 4), {"env_index": -1}, ValueError, "env_index must be at least 0"),
             ((StubParallel, 3, pm.ByEnvIndex(2, num_envs=2)), {}, ValueError, "below num_envs=2 .* got 2"),
-            ((StubParallel, 2, 4), {"resample_every": 0}, ValueError, "resample_every must be at least 1"),
+            ((StubParallel, 2, 4), {"resample_every": 0}, ValueError, "resample_every must be from 1"),
             ((StubParallel, 2, 4), {"seed": -3}, ValueError, "seed must be at least 0"),
             ((StubParallel, 2, 4), {"info_key": 7}, TypeError, "info_key must be a string"),
             ((StubParallel, 2, pm.Balanced(2, num_envs=2)), {}, ValueError, "seed must be given"),

@@ -106,6 +106,17 @@ class TestResuming:
         resumed.add_agents(["b"])
         assert resumed.assignment() == {"a": 1, "b": 2}
 
+    def test_a_mapping_that_never_drew_may_be_saved_and_loaded_again(self, tmp_path):
+        assigner = assigner_of(1000, seed=0)
+        assigner.begin_episodes()
+        assigner.set_mapping(4)
+        for _ in range(2):
+            resumed = assigner_of(4, seed=0)
+            resumed.load_state_dict(through_file(tmp_path, assigner))
+            assert resumed.assignment() == assigner.assignment()
+            assigner = resumed
+        assert assigner.state_dict()["draw"]["mapping"] == pm.Uniform(1000).fingerprint
+
     def test_the_state_is_a_copy(self):
         assigner = assigner_of(num_envs=3, seed=0)
         assigner.begin_episodes()
@@ -193,6 +204,43 @@ class TestUnfinishedEpisodes:
         resumed.reset()
         assert resumed.policy_ids == {"a": 1, "b": 1}
 
+    def test_loading_into_a_running_environment_again_and_again_goes_back_no_further(self):
+        for make in (StubParallel, StubAEC):
+            env = pm.wrap(make(), 1000, resample_every=1, seed=0)
+            for _ in range(3):
+                env.reset()
+            state = env.assigner.state_dict()
+            for _ in range(3):
+                env.assigner.load_state_dict(state)
+                assert env.assigner.state_dict() == state
+            env.reset()
+            assert env.assigner.episode[0] == 2
+            assert env.assigner.state_dict() == state
+
+    def test_a_draw_asked_for_in_an_unfinished_episode_waits_for_the_one_after_it(self):
+        live = pm.wrap(StubParallel(), 1000, resample_every=10, seed=0)
+        for _ in range(4):
+            live.reset()
+        played = live.policy_ids
+        live.set_mapping(1000, now=True)
+        resumed = pm.wrap(StubParallel(), 1000, resample_every=10, seed=0)
+        resumed.assigner.load_state_dict(live.assigner.state_dict())
+        resumed.reset()
+        assert resumed.policy_ids == played
+        for _ in range(7):
+            live.reset(), resumed.reset()
+            assert resumed.policy_ids == live.policy_ids
+            assert resumed.assigner.draw_episode[0] == live.assigner.draw_episode[0]
+
+    def test_a_mapping_sent_right_after_loading_is_followed_at_the_next_reset(self):
+        assigner = assigner_of(pm.Fixed(1), seed=0)
+        assigner.begin_episodes()
+        resumed = assigner_of(pm.Fixed(1), seed=0)
+        resumed.load_state_dict(assigner.state_dict(unfinished=True))
+        resumed.set_mapping(pm.Fixed(3), now=True)
+        assert resumed.begin_episodes().tolist() == [[3, 3]]
+        assert resumed.episode[0] == 0
+
     def test_a_simulator_says_itself_which_episodes_are_unfinished(self):
         assigner = assigner_of(num_envs=3, seed=0)
         assigner.begin_episodes()
@@ -255,7 +303,9 @@ class TestStatesThatDoNotFit:
             (["episode"], -2),
             (["episode"], 2**70),
             (["episode"], None),
-            (["redraw"], 3),
+            (["redraw"], -5),
+            (["redraw"], 1.5),
+            (["episode"], 2**63 - 1),
             (["draw"], None),
             (["draw", "episode"], "0"),
             (["draw", "policies"], [1]),

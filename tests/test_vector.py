@@ -632,7 +632,7 @@ class TestFaults:
             ({"mode": "sometimes"}, ValueError, r"env.metadata\['autoreset_mode'\] must be"),
             ({"info_key": None}, TypeError, "info_key must be a string, got None"),
             ({"resample_every": 2.5}, TypeError, "resample_every must be an integer"),
-            ({"env_index": -1}, ValueError, "env_index must be at least 0, got -1"),
+            ({"env_index": -1}, ValueError, "env_index must be from 0 to .*, got -1"),
             ({"mapping": pm.ByEnvIndex(2, num_envs=4)}, ValueError, "must be below num_envs=4"),
             ({"mapping": pm.Uniform(2, replace=False), "agents": 3}, ValueError, "3 seats, 2 policies"),
         ],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -128,17 +129,23 @@ def describe(value: Any) -> str:
         'Shared(mapping=Uniform(policies=2, mix=True, replace=True))'
     """
     if isinstance(value, PolicyMapping):
-        settings = getattr(value, "__dataclass_fields__", None)
-        names = vars(value) if settings is None else [n for n, f in settings.items() if f.init]
+        settings = getattr(value, "__dataclass_fields__", {})
+        names = [n for n, f in settings.items() if f.init]
+        names += [n for n in vars(value) if n not in settings and not n.startswith("_") and not _is_cached(value, n)]
         pairs = ", ".join(f"{name}={describe(getattr(value, name))}" for name in names)
         return f"{type(value).__name__}({pairs})"
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{k!r}: {describe(v)}" for k, v in value.items()) + "}"
+        return "{" + ", ".join(sorted(f"{describe(k)}: {describe(v)}" for k, v in value.items())) + "}"
     if isinstance(value, (list, tuple)):
         return "(" + ", ".join(map(describe, value)) + ")"
     if isinstance(value, (set, frozenset)):
         return "{" + ", ".join(sorted(map(describe, value))) + "}"
     return _describe_leaf(value)
+
+
+def _is_cached(value: PolicyMapping, name: str) -> bool:
+    """Whether an attribute is no setting, but computed from the others when first read."""
+    return isinstance(getattr(type(value), name, None), cached_property)
 
 
 def _describe_leaf(value: Any) -> str:

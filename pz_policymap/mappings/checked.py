@@ -28,7 +28,7 @@ def checked_assign(mapping: PolicyMapping, draw: Draw) -> NDArray[Any]:
     elif ids.dtype.kind not in "iu":
         problem = TypeError(f"it must assign integers, got {ids.flat[0]!r} ({ids.dtype}) for agent {draw.agents[0]!r}")
     else:
-        end = mapping.num_policies or MAX_INDEX + 1
+        end = min(mapping.num_policies or MAX_INDEX + 1, MAX_INDEX + 1)
         if ids.view(f"u{ids.itemsize}").max() >= end:  # a negative index is a huge one
             row, seat = np.argwhere((ids < 0) | (ids >= end))[0]
             problem = ValueError(

@@ -13,6 +13,8 @@ from pz_policymap.draw import Draw
 from pz_policymap.mappings.base import PolicyIds
 from pz_policymap.mappings.population import FromPopulation
 
+_DECK_SIZES = 2**22  # policies held at a time, over all environments, where none may play twice
+
 
 @dataclass(frozen=True)
 class Uniform(FromPopulation):
@@ -64,10 +66,15 @@ class Uniform(FromPopulation):
 
 def _distinct(draw: Draw, size: int) -> NDArray[np.int32]:
     """Seat by seat a policy not yet taken (Fisher and Yates), so that a late seat changes no earlier one."""
+    at_once = max(1, _DECK_SIZES // size)
+    if draw.num_envs > at_once:
+        parts = np.array_split(np.arange(draw.num_envs), -(-draw.num_envs // at_once))
+        return np.concatenate([_distinct(draw.only(part), size) for part in parts])
     rows = np.arange(draw.num_envs)
     left = np.tile(np.arange(size, dtype=np.int32), (draw.num_envs, 1))
     share = draw.uniform()
     for seat in range(draw.num_seats):
         taken = seat + (share[:, seat] * (size - seat)).astype(np.intp)
         left[rows, seat], left[rows, taken] = left[rows, taken], left[rows, seat]
-    return left[:, : draw.num_seats]
+    picked: NDArray[np.int32] = left[:, : draw.num_seats].copy()  # the rest goes
+    return picked

@@ -132,4 +132,6 @@ def checked_weights(weights: Any, size: int | None) -> NDArray[np.float64]:
     if nothing.any():
         where = "" if array.ndim == 1 else f" in row {int(np.argmax(nothing))}"
         raise ValueError(f"weights must not all be zero{where}, got {array}")
-    return array
+    with np.errstate(over="ignore"):
+        too_large = ~np.isfinite(array.sum(axis=-1)).all()
+    return array / array.max(axis=-1, keepdims=True) if too_large else array

@@ -79,9 +79,9 @@ class RecordResultsVector(VectorWrapper):
             if np.shape(mask) != (self.num_envs,):
                 raise ValueError(f"options[{MASK!r}] must have shape ({self.num_envs},), got {np.shape(mask)}")
             envs = np.flatnonzero(np.array(mask, np.bool_)[self._rows].all(axis=1))
-        self._finish(envs[self._ends.over()[envs]])  # where rows might have lived again, the end is sure only now
-        self._playing[envs] = False
         observations, infos = self.env.reset(seed=seed, options=options)  # type: ignore[arg-type]  # lists are taken
+        self._finish(envs[self._ends.over()[envs]])  # rows that end may live again: only now is their end certain
+        self._playing[envs] = False
         if self._tagger is not None:
             self._autoreset = self._tagger._autoreset
         elif self._autoreset is None:

@@ -114,7 +114,10 @@ class PolicyTags(Generic[AgentID]):
         live = self.env.agents
         _check_there(forced, getattr(self.env, "possible_agents", live))
         self.assigner.begin_episodes(seed=seed, agents=live)
-        assignment = {**self.assigner.assignment(), **forced}
+        assignment = self.assigner.assignment()
+        if self._generated:
+            assignment = {agent: assignment[agent] for agent in live}  # not those of earlier episodes of the block
+        assignment.update(forced)
         self._tags = {agent: {self.info_key: policy} for agent, policy in assignment.items()}
 
     def _check_free(self, agent: Any, info: Any) -> None:
@@ -153,8 +156,11 @@ class PolicyTags(Generic[AgentID]):
                     return tagged
             except (KeyError, TypeError):
                 pass  # an agent without an info, or one that has come late
+        live = self.env.agents
+        if not self._generated:  # an observation may be nobody's, such as a global state
+            agents = [agent for agent in agents if agent in self._tags or agent in live]
         self._welcome(agents)  # in this order, whatever infos there are
-        self._welcome(self.env.agents)
+        self._welcome(live)
         result = {agent: self._tagged(agent, info) if agent in self._tags else info for agent, info in infos.items()}
         for agent in agents:
             if agent not in result:

@@ -19,7 +19,7 @@ from pz_policymap.wrappers.autoreset import declared_mode, undeclared_mode
 from pz_policymap.wrappers.forced import forced_matchup, taken
 from pz_policymap.wrappers.rows import RowPolicies
 from pz_policymap.wrappers.tags import FORCED
-from pz_policymap.wrappers.vector_infos import Finished, check_free, tagged_dict, tagged_list, unpacked
+from pz_policymap.wrappers.vector_infos import FINAL, Finished, check_free, tagged_dict, tagged_list, unpacked
 
 if TYPE_CHECKING:
     from gymnasium.vector import AutoresetMode  # which Gymnasium 1.0 does not have
@@ -72,7 +72,7 @@ class PolicyMapVector(VectorWrapper):
             known or contradicts the environment, or if the mapping cannot serve these agents or needs a `seed`; at
             reset and at a step, if `info_key` is taken or the mapping fails; at the first reset, if neither the
             environment nor the caller says how it resets itself.
-        ResetNeeded: At a step before the first reset.
+        ResetNeeded: At a step before the first reset, or after one whose draw failed.
 
     Example:
         >>> import gymnasium
@@ -114,12 +114,14 @@ class PolicyMapVector(VectorWrapper):
         self._autoreset = declared_mode(env, autoreset_mode)
         self._takes_mask = self._autoreset is not None
         self._rows = RowPolicies(self.assigner)
+        self._failed = False  # a draw in the middle of a step, which leaves some episodes without one
         self._everyone = np.ones(env.num_envs, np.bool_)  # the mask of the tag
         self._everyone.flags.writeable = False
         self.assigner.watch(self._rows.unfinished)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
+        self._everyone.flags.writeable = False  # which NumPy forgets in a copy
         self.assigner.watch(self._rows.unfinished)  # which a copied assigner leaves behind
 
     @property
@@ -196,6 +198,7 @@ class PolicyMapVector(VectorWrapper):
         observations, infos = self.env.reset(seed=seed, options=options)  # type: ignore[arg-type]  # lists are taken
         infos = self._readable(infos)
         self._rows.begin(envs, _seed_of_all(seed) if envs is None else None, matchup)
+        self._failed = False
         return observations, self._tagged(infos, None)
 
     @override
@@ -204,7 +207,14 @@ class PolicyMapVector(VectorWrapper):
         self._require_reset("step")
         observations, rewards, terminations, truncations, infos = self.env.step(actions)
         infos = self._readable(infos)
-        finished = self._rows.after_step(self._autoreset, terminations, truncations)
+        played = self.policy_ids
+        try:
+            finished = self._rows.after_step(self._autoreset, terminations, truncations)
+        except Exception:
+            self._failed = True
+            raise
+        if finished is None and isinstance(infos, dict) and FINAL in infos:
+            finished = Finished(played, ~self._everyone)  # rows that ended before the episode of their environment did
         return observations, rewards, terminations, truncations, self._tagged(infos, finished)
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> Any:
@@ -226,6 +236,8 @@ class PolicyMapVector(VectorWrapper):
         if self._autoreset is None:
             self._autoreset = undeclared_mode(self.env, infos)
         check_free(infos, self.info_key)
+        if isinstance(infos, dict):
+            check_free(infos, f"_{self.info_key}")  # the mask of the tag
         return infos
 
     def _tagged(self, infos: Any, finished: Finished | None) -> Any:
@@ -245,13 +257,15 @@ class PolicyMapVector(VectorWrapper):
         groups = rows.reshape(-1, seats)
         if (groups != groups[:, :1]).any():
             raise ValueError(f"{name} must take the {seats} rows of an environment together, got {mask!r}")
-        if self._rows.policy_ids is None and not rows.all():
-            raise ValueError(f"{name} must take all rows at the first reset, got {mask!r}")
+        if (self._rows.policy_ids is None or self._failed) and not rows.all():
+            raise ValueError(f"{name} must take all rows at the first reset and after a failed draw, got {mask!r}")
         return np.flatnonzero(groups[:, 0])
 
     def _require_reset(self, name: str) -> None:
         if self._rows.policy_ids is None:
             raise ResetNeeded(f"{name} cannot be called before reset")
+        if self._failed:
+            raise ResetNeeded(f"{name} cannot be called: a draw failed in the last step, so all must be reset")
 
 
 def _names(agents: int | Sequence[Hashable]) -> Sequence[Hashable]:

@@ -157,9 +157,16 @@ class EnvFn(Generic[Env]):
     info_key: str
 
     def __call__(self) -> Any:
-        """Returns a new environment, wrapped."""
+        """Returns a new environment, wrapped.
+
+        Raises:
+            TypeError: If `make` makes a vector environment, whose rows would share indices with the next one's.
+        """
         settings = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "make"}
-        return wrap(self.make(), **settings)  # type: ignore[call-overload]
+        env = self.make()
+        if isinstance(env, VectorEnv):
+            raise TypeError(f"make must make a single environment, got {env!r}; wrap a vector environment itself")
+        return wrap(env, **settings)  # type: ignore[call-overload]
 
 
 def env_fns(
