@@ -193,6 +193,39 @@ class TestWhenAnEpisodeCounts:
             env.step(None)
         assert len(played) == 1
 
+    @pytest.mark.parametrize("make", [simple_spread_v3.parallel_env, simple_spread_v3.env])
+    def test_a_reset_that_raises_cuts_no_episode(self, make):
+        def play(interrupted):
+            episodes = []
+            env = pm.RecordResults(pm.wrap(make(max_cycles=6), 4, seed=0), episodes.append)
+            env.reset(seed=0)
+            for turn in range(100):
+                if turn == 3 and interrupted:
+                    with pytest.raises(KeyError):
+                        env.reset(options={"policy_ids": {"nobody": 0}})
+                if not env.agents:
+                    break
+                if isinstance(env, ParallelEnv):
+                    env.step(dict.fromkeys(env.agents, 1))
+                else:
+                    env.step(None if env.last()[2] or env.last()[3] else 1)
+            return episodes
+
+        assert play(interrupted=True) == play(interrupted=False)
+        assert len(play(interrupted=False)) == 1
+
+    def test_a_vector_reset_that_raises_cuts_no_episode(self):
+        episodes = []
+        tagged = pm.wrap(gymnasium.make_vec("CartPole-v1", num_envs=2), 4, seed=0)
+        env = pm.RecordResults(tagged, episodes.append)
+        env.reset(seed=0)
+        env.step(np.array([0, 0]))
+        with pytest.raises(ValueError, match="policy_ids"):
+            env.reset(options={"policy_ids": 99})
+        while len(episodes) < 2:
+            env.step(np.array([0, 0]))
+        assert all(episode.lengths[0] == episode.returns[0] > 5 for episode in episodes)
+
     def test_a_step_that_raises_may_be_tried_again(self):
         env, played = scripted({"a": (1.0, ""), "b": (1.0, "")}, {"a": (1.0, "t"), "b": (1.0, "t")}, fail_at=[2])
         env.reset()

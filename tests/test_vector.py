@@ -284,13 +284,14 @@ class TestArrays:
             ([{}, {"policy_id": 1}], "reset"),
             ({"final_info": {"policy_id": np.zeros(2)}}, "step"),
             ([{}, {"final_info": {"policy_id": 0}}], "step"),
+            ({"_policy_id": np.ones(2, bool)}, "reset"),
         ],
     )
     def test_a_key_that_the_environment_uses_is_an_error(self, infos, when):
         env = scripted(2, [[0, 1]], SAME_STEP, infos=infos)
         if when == "step":
             env.reset()
-        with pytest.raises(ValueError, match="info_key 'policy_id' is already used"):
+        with pytest.raises(ValueError, match="info_key '_?policy_id' is already used"):
             env.reset() if when == "reset" else env.step(0)
         if when == "reset":
             assert env.assigner.episode.tolist() == [-1, -1]
@@ -346,6 +347,15 @@ class TestGroups:
         final = env.step(0)[4]["final_info"]
         assert final["_policy_id"].tolist() == [True, True, True, False]
         assert final["policy_id"][:3].tolist() == drawn[0, :3].tolist()
+
+    @pytest.mark.parametrize("settings", [{}, {"autoreset_mode": "Disabled"}])
+    def test_final_info_is_tagged_though_no_episode_is_over(self, settings):
+        said = {"final_info": {"r": np.zeros(4)}, "_final_info": np.array([True, False, False, False])}
+        env, drawn = scripted(4, [[0]], SAME_STEP, agents=2, infos=said, **settings), table(2, ("a", "b"))
+        env.reset()
+        final = env.step(0)[4]["final_info"]
+        assert final["_policy_id"].tolist() == [True, False, False, False]
+        assert final["policy_id"][0] == drawn[0, 0]
 
     def test_a_mask_must_take_the_rows_of_an_environment_together(self):
         env = scripted(4, agents=2)
@@ -677,6 +687,22 @@ class TestFaults:
             env.reset()
         assert env.assigner.episode.tolist() == [0, 0]
         assert env.policy_ids.tolist() == [2, 2]
+
+    @pytest.mark.parametrize("mode", [NEXT_STEP, pytest.param(SAME_STEP, marks=needs_modes)])
+    def test_after_a_draw_that_failed_in_a_step_all_must_be_reset(self, mode):
+        weights = [[1.0, 0.0], [float("nan"), 1.0], [0.0, 1.0]]
+        env = scripted(2, [[0]], mode, mapping=pm.Weighted(lambda: weights.pop(0)), resample_every=1)
+        env.reset()
+        with pytest.raises(ValueError, match="weights must be finite"):
+            env.step(0), env.step(0)
+        with pytest.raises(ResetNeeded, match="a draw failed in the last step"):
+            env.step(0)
+        assert ids(env.reset()[1]) == [1, 1]
+        env.step(0)
+
+    def test_the_mask_of_a_copy_cannot_be_written_to_either(self):
+        env = copy.deepcopy(scripted(2))
+        assert not env.reset()[1]["_policy_id"].flags.writeable
 
 
 @needs_modes

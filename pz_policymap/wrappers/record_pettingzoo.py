@@ -30,8 +30,7 @@ class RecordResultsAEC(BaseWrapper[AgentID, ObsType, ActionType]):
     @override
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
         """Resets the environment; an episode that has not ended is not recorded."""
-        self._tally = None
-        self.env.reset(seed=seed, options=options)
+        self.env.reset(seed=seed, options=options)  # if it raises, the old episode may go on
         self._tally = self._begun()
 
     @override
@@ -70,7 +69,8 @@ class RecordResultsAEC(BaseWrapper[AgentID, ObsType, ActionType]):
 
     def _over(self) -> bool:
         env = self.env
-        return all(env.terminations[agent] or env.truncations[agent] for agent in env.agents)
+        terminations, truncations = env.terminations, env.truncations  # slow to read through many wrappers
+        return all(terminations[agent] or truncations[agent] for agent in env.agents)
 
     def _finish_if_over(self, tally: Tally) -> None:
         if self._over():
@@ -100,8 +100,7 @@ class RecordResultsParallel(BaseParallelWrapper[AgentID, ObsType, ActionType]):
         self, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[AgentID, ObsType], dict[AgentID, dict[str, Any]]]:
         """Resets the environment; an episode that has not ended is not recorded."""
-        self._tally = None
-        observations, infos = self.env.reset(seed=seed, options=options)
+        observations, infos = self.env.reset(seed=seed, options=options)  # if it raises, the old episode may go on
         self._tally = Tally(self._recording, self.env.agents, infos)
         self._ended = set()
         return observations, infos
