@@ -458,6 +458,16 @@ class TestRatings:
         assert ratings.values[0] > ratings.values[2] > ratings.values[1]
         assert (ratings.errors > 0.0).all()
 
+    def test_they_are_right_when_somebody_won_a_million_billion_games(self):
+        # By hand: 1e15 / (1 + odds**2) = prior for odds = sqrt(1e15), which is 400 * 15 points between the two.
+        ratings = bradley_terry(np.array([[0.0, 1e15], [0.0, 0.0]]), prior=1.0)
+        np.testing.assert_allclose(ratings.values, [3000.0, -3000.0], rtol=1e-6)
+
+    def test_they_end_and_are_in_order_where_rounding_hides_the_maximum(self):
+        ratings = bradley_terry(np.triu(np.full((30, 30), 1e6), 1), prior=1e-3)
+        assert np.isfinite(ratings).all()
+        assert (np.diff(ratings.values) < 0.0).all()
+
     def test_a_policy_without_games_is_in_the_middle_with_the_largest_error(self):
         ratings = ledger([WIN] * 30 + [LOSS] * 10, num_policies=3).ratings()
         assert ratings.values[2] == pytest.approx(0.0, abs=1e-9)

@@ -154,6 +154,10 @@ class TestByAge:
     def test_delta_uniform_plays_the_younger_part(self, arguments, expected):
         np.testing.assert_allclose(pm.delta_uniform(*arguments), expected)
 
+    def test_the_defaults_are_half_and_the_last_ten(self):
+        np.testing.assert_array_equal(pm.latest(20), pm.latest(20, 10, 0.5))
+        np.testing.assert_array_equal(pm.delta_uniform(20), pm.delta_uniform(20, 0.5))
+
     @given(st.integers(1, 200), st.integers(1, 300), st.floats(0.0, 1.0))
     def test_they_are_probabilities_for_every_population(self, num_policies, window, share):
         assert is_probabilities(pm.latest(num_policies, window, share))

@@ -12,6 +12,7 @@ Vector = NDArray[np.float64]
 
 ELO = 400.0 / math.log(10.0)  # points a unit of log-odds: 400 points are odds of ten to one
 _CLOSE = 1e-9  # log-odds; Newton's last step squares it
+_MOST_STEPS = 100  # a dozen do, but for priors so small that rounding keeps the last ones from being that close
 
 
 class Ratings(NamedTuple):
@@ -51,18 +52,20 @@ def bradley_terry(wins: Vector, prior: float) -> Ratings:
         raise ValueError(f"prior must be above 0 for ratings to be finite, got {prior}")
     games = wins + wins.T
     ratings = np.zeros(len(wins))
-    step = np.full(len(wins), np.inf)
-    while np.abs(step).max() > _CLOSE:
-        expected = _logistic(ratings[:, None] - ratings[None, :])
+    for _ in range(_MOST_STEPS):
+        expected = _logistic(ratings[:, None] - ratings)
         virtual = _logistic(ratings)
-        slope = (wins - games * expected).sum(axis=1) + prior * (1.0 - 2.0 * virtual)
+        # No differences of large numbers here: what somebody has who won nearly everything is in the small ones.
+        slope = (wins * expected.T - wins.T * expected).sum(axis=1) + prior * (_logistic(-ratings) - virtual)
         curvature = games * expected * expected.T
-        precision = np.diag(curvature.sum(axis=1) + 2.0 * prior * virtual * (1.0 - virtual)) - curvature
+        precision = np.diag(curvature.sum(axis=1) + 2.0 * prior * virtual * _logistic(-ratings)) - curvature
         step = np.linalg.solve(precision, slope)
         # Newton's step, shortened by so much that it climbs from anywhere: the third derivative of a logistic
         # likelihood is bounded by its second (Sun and Tran-Dinh 2019, "Generalized self-concordant functions").
         reach = max(np.ptp(step), np.abs(step).max())
         ratings += step * (math.log1p(reach) / reach if reach > 0.0 else 1.0)
+        if reach < _CLOSE:
+            break
     centred = np.linalg.inv(precision)
     centred -= centred.mean(axis=0)
     centred -= centred.mean(axis=1, keepdims=True)
@@ -71,6 +74,6 @@ def bradley_terry(wins: Vector, prior: float) -> Ratings:
 
 
 def _logistic(odds: Vector) -> Vector:
-    """1 / (1 + exp(-odds)), without overflow."""
-    probability: Vector = 0.5 * (1.0 + np.tanh(0.5 * odds))
+    """1 / (1 + exp(-odds)), as precise near 0 as near 1/2, without overflow."""
+    probability: Vector = np.exp(-np.logaddexp(0.0, -odds))
     return probability
