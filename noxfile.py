@@ -30,6 +30,17 @@ def sample_factory(session: nox.Session) -> None:
 
 
 @nox.session
+def rllib(session: nox.Session) -> None:
+    """Who plays whom on a real local Ray cluster, through restarts and checkpoints; it takes some minutes."""
+    session.install("ray[rllib]==2.60.0", TORCH, "mpe2", "pettingzoo", "pytest")
+    session.install("--no-deps", ".")
+    options = ("--override-ini=addopts=", "--import-mode=importlib", "--doctest-modules")
+    tests = ("tests/frameworks/test_rllib.py", "pz_policymap/adapters/rllib")
+    session.run("python", "-m", "pytest", "-q", *options, *tests, *session.posargs)
+    session.run("python", "examples/rllib_population.py")
+
+
+@nox.session
 def torch(session: nox.Session) -> None:
     """Batches of torch tensors, split by policy and put together again, and the example that learns from them."""
     session.install(".[test]", TORCH)

@@ -40,8 +40,9 @@ if __name__ == "__main__":
     algorithm = config.build_algo()
     for iteration in range(ITERATIONS):
         results = algorithm.train()["env_runners"]
-        returns = {module: round(float(value), 1) for module, value in sorted(results["module_episode_returns_mean"].items())}
-        print(f"iteration {iteration}: mean returns {returns}")
+        returns = results["module_episode_returns_mean"]
+        rounded = {module: round(float(returns[module]), 1) for module in sorted(returns)}
+        print(f"iteration {iteration}: mean returns {rounded}")
     for first, second in combinations_with_replacement(range(NUM_POLICIES), 2):
         together = int(results.get(f"met_{first}_{second}", 0))
         print(f"policies {first} and {second} met in {together} episodes")

@@ -196,9 +196,11 @@ def run(config: PPOConfig, mapping: Any = 3, iterations: int = 5, **settings: An
     return algorithm
 
 
-@pytest.mark.parametrize(("name", "runners"), [("aec", 2), ("aec", 0), ("parallel", 0), ("turns", 0), ("late", 0)])
+@pytest.mark.parametrize(
+    ("name", "runners"), [("aec", 2), ("aec", 0), ("parallel", 0), ("turns", 0), ("late", 0), ("mixed_end", 0)]
+)
 def test_every_episode_plays_what_wrap_assigns_alone(tmp_path, name, runners):
-    run(make_config(tmp_path, name, runners), iterations=5 if name in ("parallel", "late") else 8)
+    run(make_config(tmp_path, name, runners), iterations=8 if name in ("aec", "turns") else 5)
     recorded = lines(tmp_path)
     begun = by_env(recorded, "start")
     assert sorted(begun) == list(range(3 * max(runners, 1)))
@@ -350,11 +352,6 @@ def test_rllibs_own_environment_fails_where_an_agent_comes_late(tmp_path):
         run(make_config(tmp_path, "late_without_seats", runners=0))
 
 
-def test_an_episode_ends_where_some_are_terminated_and_others_truncated(tmp_path):
-    run(make_config(tmp_path, "mixed_end", runners=0))
-    assert len(by_env(lines(tmp_path), "end")) == 3
-
-
 def learner_or(policy: int, agents: list[str], draw: Any) -> dict[str, int]:
     """Policy 0 everywhere, and another one in mia's seat from the third block on."""
     return dict.fromkeys(agents, 0) | ({"mia": policy} if draw.block >= 2 else {})
@@ -440,6 +437,36 @@ def test_another_mapping_is_followed_at_the_next_draw_or_now(tmp_path, now):
     algorithm.stop()
     played = [modules["zoe"][-1] for modules in by_env(lines(tmp_path), "start")[0]]
     assert "".join(played[:6]) == ("011111" if now else "000011")
+
+
+def test_a_module_that_is_removed_is_played_no_more(tmp_path):
+    config = configure(make_config(tmp_path, runners=0), 3, seed=SEED, resample_every=50)
+    algorithm = config.build_algo()
+    algorithm.train()
+    before = len(lines(tmp_path))
+    algorithm.remove_module(
+        "policy_2", new_agent_to_module_mapping_fn=algorithm.config.policy_mapping_fn.follow(2, now=True)
+    )
+    for _ in range(3):
+        algorithm.train()
+    algorithm.stop()
+    played = [set(line["modules"].values()) for line in lines(tmp_path)]
+    assert "policy_2" in set.union(*played[:before])
+    assert set.union(*played[before:]) == {"policy_0", "policy_1"}
+
+
+def test_an_evaluation_may_have_a_mapping_of_its_own(tmp_path):
+    config = make_config(tmp_path, runners=0)
+    everybody_1 = ModuleMapping(pm.Fixed(1), seed=SEED)
+    config.evaluation(
+        evaluation_interval=1,
+        evaluation_duration=2,
+        evaluation_config=PPOConfig.overrides(policy_mapping_fn=everybody_1),
+    )
+    run(config)
+    assert {module for line in lines(tmp_path, "evaluation") for module in line["modules"].values()} == {"policy_1"}
+    for env, played in by_env(lines(tmp_path), "start").items():
+        assert played == alone(Meeting, env, len(played))
 
 
 class Counting(RLlibCallback):
@@ -544,7 +571,8 @@ def test_the_later_episode_of_each_environment_is_kept_in_a_merge():
     counters = EpisodeCounters()
     counters.set_state(state(a=(3, True), b=(5, False)))
     counters.set("c", Count(1, 0, (0,)))
-    merged = counters.merge_states([state(a=(4, False), b=(5, True)), state(a=(2, True), c=(0, True), d=(0, False))])
+    first, second = state(a=(4, False), b=(5, True)), state(a=(2, True), b=(5, False), c=(0, True), d=(0, False))
+    merged = counters.merge_states([first, second])
     assert merged == state(a=(4, False), b=(5, True), c=(1, False), d=(0, False))
     counters.set_state(merged)
     assert [counters.last(name).episode for name in "abcd"] == [3, 5, 1, -1]  # what was cut is played again, but c

@@ -45,6 +45,12 @@ def configure(
     Raises:
         TypeError: If an argument has the wrong type.
         ValueError: If a number is out of range, or if the mapping cannot serve.
+
+    Example:
+        >>> from ray.rllib.algorithms.ppo import PPOConfig
+        >>> config = configure(PPOConfig(), 3, seed=0, learners=[0])
+        >>> sorted(config.policies), config.policies_to_train
+        (['policy_0', 'policy_1', 'policy_2'], ['policy_0'])
     """
     if not isinstance(config, AlgorithmConfig):
         raise TypeError(f"config must be an AlgorithmConfig, got {config!r}")
@@ -68,6 +74,10 @@ def set_mapping(algorithm: Any, mapping: MappingLike, *, names: Sequence[str] | 
     Weights callables live in the runners' processes, where they do not see what is learned: hand in a mapping with
     fresh numbers instead. When a module is added or removed at the same time, hand
     `algorithm.config.policy_mapping_fn.follow(mapping)` to `add_module` or `remove_module`.
+
+        for _ in range(100):
+            algorithm.train()
+            set_mapping(algorithm, pm.Focal(pm.Fixed(0), pm.Weighted(pm.pfsp(payoff.win_rates[0]))))
 
     Args:
         algorithm: An algorithm whose configuration `configure` has seen.

@@ -17,6 +17,11 @@ class ParallelSeats(ParallelPettingZooEnv):
 
     Args:
         env: A Parallel environment with `possible_agents`.
+
+    Example:
+        >>> from mpe2 import simple_spread_v3
+        >>> ParallelSeats(simple_spread_v3.parallel_env(N=3)).possible_agents
+        ['agent_0', 'agent_1', 'agent_2']
     """
 
     def __init__(self, env: Any) -> None:
@@ -33,6 +38,11 @@ class AECSeats(PettingZooEnv):
 
     Args:
         env: An AEC environment with `possible_agents`.
+
+    Example:
+        >>> from mpe2 import simple_spread_v3
+        >>> AECSeats(simple_spread_v3.env(N=3)).possible_agents
+        ['agent_0', 'agent_1', 'agent_2']
     """
 
     def __init__(self, env: Any) -> None:
