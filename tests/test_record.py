@@ -7,7 +7,7 @@ from typing import ClassVar
 import gymnasium
 import numpy as np
 import pytest
-from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
+from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv
 from gymnasium.wrappers.vector import ClipReward
 from mpe2 import simple_adversary_v3, simple_spread_v3
 from pettingzoo.classic import connect_four_v3, rps_v2, tictactoe_v3
@@ -26,7 +26,8 @@ from supersuit import black_death_v3, frame_skip_v0, observation_lambda_v0
 from supersuit.vector import ConcatVecEnv, MarkovVectorEnv
 
 import pz_policymap as pm
-from tests.vector_envs import Countdown, Mortal, ScriptedVector
+from pz_policymap.wrappers.autoreset import Autoreset
+from tests.vector_envs import Countdown, Mortal, ScriptedVector, in_mode, needs_modes
 
 
 class Scripted(ParallelEnv):
@@ -541,7 +542,7 @@ class TestErrors:
             pm.RecordResults(env, pm.Payoff(2))
 
 
-MODES = list(AutoresetMode)
+MODES = list(Autoreset)
 
 
 def lives(count, seed):
@@ -572,17 +573,18 @@ class ByRow(pm.PolicyMapping):
 
 VECTORS = {
     "wrapper outside": lambda mode: pm.wrap(
-        SyncVectorEnv([Countdown] * 3, autoreset_mode=mode), ByRow(), resample_every=1, seed=0
+        in_mode(SyncVectorEnv, [Countdown] * 3, mode), ByRow(), resample_every=1, seed=0
     ),
-    "wrappers inside": lambda mode: SyncVectorEnv(
-        pm.env_fns(Countdown, 3, ByRow(), resample_every=1, seed=0), autoreset_mode=mode
+    "wrappers inside": lambda mode: in_mode(
+        SyncVectorEnv, pm.env_fns(Countdown, 3, ByRow(), resample_every=1, seed=0), mode
     ),
-    "wrappers inside, in processes": lambda mode: AsyncVectorEnv(
-        pm.env_fns(Countdown, 3, ByRow(), resample_every=1, seed=0), autoreset_mode=mode
+    "wrappers inside, in processes": lambda mode: in_mode(
+        AsyncVectorEnv, pm.env_fns(Countdown, 3, ByRow(), resample_every=1, seed=0), mode
     ),
 }
 
 
+@needs_modes
 class TestVectors:
     @pytest.mark.parametrize("mode", MODES)
     @pytest.mark.parametrize("make", VECTORS.values(), ids=VECTORS.keys())
@@ -592,7 +594,7 @@ class TestVectors:
         env.reset(seed=5)
         for _ in range(40):
             _, _, terminated, truncated, _ = env.step(np.zeros(3, np.int64))
-            if mode is AutoresetMode.DISABLED and (terminated | truncated).any():
+            if mode is Autoreset.DISABLED and (terminated | truncated).any():
                 env.reset(options={"reset_mask": terminated | truncated})
         env.close()
         for row, episodes in enumerate(by_row(played)):
@@ -629,7 +631,7 @@ class TestVectors:
     def test_rows_in_groups_are_the_seats_of_one_episode(self, agents, named_by):
         played = []
         names = ["agent_0", "agent_1"] if agents == 2 else agents
-        vector = ScriptedVector(4, [[0], [2, 3], [1]], AutoresetMode.SAME_STEP)
+        vector = ScriptedVector(4, [[0], [2, 3], [1]], Autoreset.SAME_STEP)
         env = pm.wrap(vector, pm.Fixed({name: seat for seat, name in enumerate(names)}), agents=agents)
         if named_by == "the caller":
             env = pm.RecordResults(env, played.append, agents=agents)
@@ -682,7 +684,7 @@ class TestVectors:
 
     def test_a_simulator_whose_rows_respawn_says_itself_what_is_over(self):
         played = []
-        vector = ScriptedVector(4, [[0, 1], [0, 1, 2, 3], []], AutoresetMode.SAME_STEP)
+        vector = ScriptedVector(4, [[0, 1], [0, 1, 2, 3], []], Autoreset.SAME_STEP)
         env = pm.wrap(vector, ByRow2(), agents=2, resample_every=1, seed=0, autoreset_mode="Disabled")
         env = pm.RecordResults(env, played.append)
         env.reset()
@@ -709,7 +711,7 @@ class TestVectors:
         played = []
         env = SyncVectorEnv(
             pm.env_fns(lambda: Countdown(infos=lambda env: {"left": env.left, "deep": {"x": 2 * env.left}}), 2, 2),
-            autoreset_mode=mode,
+            autoreset_mode=mode.value,
         )
         seen = []
 
@@ -721,7 +723,7 @@ class TestVectors:
         env.reset(seed=0)
         for _ in range(12):
             _, _, terminated, _, _ = env.step(np.zeros(2, np.int64))
-            if mode is AutoresetMode.DISABLED and terminated.any():
+            if mode is Autoreset.DISABLED and terminated.any():
                 env.reset(options={"reset_mask": terminated})
         assert len(seen) > 2
         assert all(info["left"] == 0 and info["deep"] == {"x": 0} for info in seen)

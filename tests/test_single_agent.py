@@ -137,7 +137,7 @@ def test_a_forced_policy_that_is_none_is_refused_before_the_environment_is_reset
     ("arguments", "error", "match"),
     [
         ({"mapping": 0}, ValueError, "policies must be from 1"),
-        ({"resample_every": 0}, ValueError, "resample_every must be at least 1, got 0"),
+        ({"resample_every": 0}, ValueError, "resample_every must be from 1 to .*, got 0"),
         ({"warmup_episodes": -1}, ValueError, "warmup_episodes"),
         ({"seed": -1}, ValueError, "seed"),
         ({"seed": 1.5}, TypeError, "seed"),

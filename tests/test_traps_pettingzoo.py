@@ -559,6 +559,6 @@ class TestTheEnvironmentsGeneratorIsItsOwn:
         assert place == again
         wrapper = pm.wrap(env, 4)
         wrapper.reset(seed=7)
-        ours = pm.Draw.at(wrapper.assigner.seed, wrapper.possible_agents, np.arange(8), np.zeros(8)).bits()
+        ours = pm.Draw.at(wrapper.assigner.seed, wrapper.possible_agents, np.arange(8), np.zeros(8, np.int64)).bits()
         for generator in (np.random.PCG64(7), np.random.Philox(7)):
             assert not np.isin(ours, generator.random_raw(100_000) >> np.uint64(11)).any()

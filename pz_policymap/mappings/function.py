@@ -57,5 +57,5 @@ class FromFunction(PolicyMapping):
         left_out = [agent for agent in agents if agent not in answer]
         if left_out:
             raise ValueError(f"fn must name a policy for every agent, left out {left_out}")
-        highest = MAX_INDEX if self.num_policies is None else self.num_policies - 1
+        highest = MAX_INDEX if self.num_policies is None else min(self.num_policies - 1, MAX_INDEX)
         return [integer(f"the policy of agent {a!r}", answer[a], 0, highest) for a in agents]
