@@ -1,12 +1,15 @@
 """Jobs that need an environment of their own: `nox --list`."""
 
+from pathlib import Path
+
 import nox
 
 nox.options.default_venv_backend = "virtualenv"
 nox.options.error_on_missing_interpreters = True
-nox.options.sessions = ["oldest", "sample_factory", "torch", "benchmarks", "examples"]
+nox.options.sessions = ["oldest", "sample_factory", "torch", "rllib", "benchmarks", "examples"]
 
 TORCH = "torch==2.13.0"
+NEED_A_FRAMEWORK = {"rllib_population", "sb3_self_play", "train_population_ppo"}
 TEST_TOOLS = ("hypothesis", "pytest", "pytest-xdist", "rich", "scipy")
 
 
@@ -61,7 +64,8 @@ def benchmarks(session: nox.Session) -> None:
 
 @nox.session
 def examples(session: nox.Session) -> None:
-    """Every example, as a reader would run it."""
-    session.install(".[demo]")
-    for example in ["quickstart", "turn_based"]:
-        session.run("python", f"examples/{example}.py")
+    """Every example, as a reader would run it, but for those that need a framework: its job runs them."""
+    session.install(".[demo,nash,plot]")
+    for path in sorted(Path("examples").glob("*.py")):
+        if path.stem not in NEED_A_FRAMEWORK:
+            session.run("python", str(path))
