@@ -524,7 +524,7 @@ def test_what_replaces_a_part_of_it_is_an_error(tmp_path, replace, message):
         ({"config": "PPO"}, TypeError, "config must be an AlgorithmConfig, got 'PPO'"),
         ({"mapping": 0}, ValueError, "policies must be from 1"),
         ({"seed": -1}, ValueError, "seed must be at least 0, got -1"),
-        ({"resample_every": 0}, ValueError, "resample_every must be at least 1, got 0"),
+        ({"resample_every": 0}, ValueError, "resample_every must be from 1"),
         ({"names": "abc"}, TypeError, "names must be a sequence of strings, got 'abc'"),
         ({"names": ["a", "b"]}, ValueError, "names must be distinct and at least 3"),
         ({"names": ["a", "b", "a"]}, ValueError, "names must be distinct"),

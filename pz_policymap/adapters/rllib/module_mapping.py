@@ -41,7 +41,7 @@ class ModuleMapping:
 
     Example:
         >>> ModuleMapping(2, seed=0).begin(None, env_index=3, agents=("red", "blue")).modules
-        {'red': 'policy_0', 'blue': 'policy_0'}
+        {'red': 'policy_1', 'blue': 'policy_1'}
     """
 
     mapping: PolicyMapping
