@@ -6,7 +6,7 @@ import nox
 
 nox.options.default_venv_backend = "virtualenv"
 nox.options.error_on_missing_interpreters = True
-nox.options.sessions = ["oldest", "sample_factory", "torch", "rllib", "benchmarks", "examples"]
+nox.options.sessions = ["oldest", "sample_factory", "torch", "benchmarks", "examples"]  # rllib: minutes, by hand
 
 TORCH = "torch==2.13.0"
 NEED_A_FRAMEWORK = {"rllib_population", "sb3_self_play", "train_population_ppo"}
