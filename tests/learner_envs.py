@@ -36,6 +36,7 @@ class ScriptedAEC(AECEnv[Any, Any, Any]):
         self.resets = 0
         self.log: list[Any] = []
         self.options: list[Any] = []
+        self.seeds: list[int | None] = []
 
     def observation_space(self, agent: Any) -> spaces.Space[Any]:
         return spaces.Discrete(100)
@@ -50,7 +51,10 @@ class ScriptedAEC(AECEnv[Any, Any, Any]):
         self.script = self.scripts[self.resets % len(self.scripts)]
         self.resets += 1
         self.log.append("reset")
-        self.options.append(options)
+        self.options.append(None if options is None else dict(options))
+        if options is not None:
+            options.clear()  # an environment may take what it understands
+        self.seeds.append(seed)
         self.time = 0
         self.agents = list(self.possible_agents)
         self.rewards = dict.fromkeys(self.agents, 0.0)

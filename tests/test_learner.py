@@ -13,7 +13,7 @@ from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 from gymnasium.utils.env_checker import check_env
 from mpe2 import simple_spread_v3, simple_tag_v3
-from pettingzoo.classic import connect_four_v3, leduc_holdem_v4, rps_v2, tictactoe_v3
+from pettingzoo.classic import connect_four_v3, rps_v2, tictactoe_v3
 from pettingzoo.utils import aec_to_parallel, parallel_to_aec, turn_based_aec_to_parallel
 from pettingzoo.utils.wrappers import MultiEpisodeEnv
 
@@ -106,9 +106,10 @@ def test_an_episode_that_is_over_before_the_learners_first_turn_is_followed_by_t
     over, real = [("b", {}, ("a", "b"))], [("a", {}, ("a", "b"))]
     episodes = []
     env, inner = scripted([], over, over, real, record=episodes.append)
-    observation, _ = env.reset(options={"level": 3})
+    observation, _ = env.reset(seed=5, options={"level": 3})
     assert inner.resets == 4
     assert inner.options == [{"level": 3}] * 4
+    assert inner.seeds == [5, None, None, None]  # the seed would bring the same episode back
     assert observation == 0
     assert [episode.lengths for episode in episodes if any(episode.lengths)] == [(0, 1), (0, 1)]
 
@@ -132,8 +133,15 @@ def test_an_environment_that_never_gives_the_learner_a_turn_is_an_error():
 
 @pytest.mark.parametrize("truncates", [True, False])
 def test_the_learners_end_is_told_as_it_is(truncates):
-    env, _ = scripted([("a", {}, ()), ("b", {}, ("a", "b"))], truncates=truncates)
-    assert play(env, act=always_acts(0))[2] == (not truncates, truncates)
+    class Truncating(StubParallel):
+        def step(self, actions):
+            observations, rewards, terminations, truncations, infos = super().step(actions)
+            ends = (truncations, terminations) if truncates else (terminations, truncations)
+            return observations, rewards, *ends, infos
+
+    by_turns, _ = scripted([("a", {}, ()), ("b", {}, ("a", "b"))], truncates=truncates)
+    for env in (by_turns, learner_env(Truncating(), mapping=FIRST)):
+        assert play(env, act=always_acts(0))[2] == (not truncates, truncates)
 
 
 def test_in_a_parallel_environment_all_move_at_once():
@@ -153,16 +161,23 @@ def test_a_learner_that_comes_late_is_waited_for_and_its_earlier_rewards_count()
     assert play(env, act=always_acts(0)) == ([2, 3, 4], [2.0, 1.0], (True, False), {"policy_id": 0})
 
 
-def test_what_is_paid_after_the_learners_end_counts_where_it_is_played_out():
+def test_what_is_paid_after_the_learners_end_counts_where_it_is_played_out_but_its_end_is_what_it_saw_last():
     class PaysTheDead(StubParallel):
         def step(self, actions):
-            observations, rewards, *rest = super().step(actions)
-            return observations, {**rewards, "a": 1.0}, *rest
+            observations, rewards, terminations, truncations, infos = super().step(actions)
+            extra = self.time > 1
+            return (
+                {**observations, **({"a": 77} if extra else {})},
+                {**rewards, "a": 1.0},
+                {**terminations, **({"a": False} if extra else {})},
+                truncations,
+                infos,
+            )
 
     script = [("a", "b"), ("b",), ("b",), ()]
     for play_out, paid in ((True, [3.0]), (False, [1.0])):
         env = learner_env(PaysTheDead(live=script), mapping=FIRST, play_out=play_out)
-        assert play(env, act=always_acts(0))[1] == paid
+        assert play(env, act=always_acts(0))[:3] == ([0, 1], paid, (True, False))
 
 
 def test_an_agent_that_is_gone_without_a_word_has_terminated():
@@ -173,6 +188,18 @@ def test_an_agent_that_is_gone_without_a_word_has_terminated():
 
     env = learner_env(Silent(live=[("a", "b"), ("b",), ()]), mapping=FIRST)
     assert play(env, act=always_acts(0))[2] == (True, False)
+
+
+def test_an_info_is_never_handed_out_twice_not_even_where_the_last_observation_is_the_one_before():
+    class Gone(StubParallel):
+        def step(self, actions):
+            outcome = super().step(actions)
+            return tuple({agent: value for agent, value in part.items() if agent in self.agents} for part in outcome)
+
+    env = learner_env(Gone(live=[("a", "b"), ("b",), ()]), mapping=FIRST)
+    observation, info = env.reset()
+    info["episode"] = "a trainer writes this"
+    assert env.step(0) == (observation, 0.0, True, False, {"policy_id": 0})
 
 
 # Seats
@@ -207,6 +234,8 @@ def test_a_forced_matchup_moves_the_learner_for_one_episode_and_must_seat_it_onc
     assert env.agent == "player_0"
     with pytest.raises(ValueError, match="policy 0 plays 2 in .*Focal"):
         env.reset(options={"policy_ids": {"player_2": 0}})
+    with pytest.raises(ResetNeeded):
+        env.step(0)  # the episode before is over, too
 
 
 def test_any_policy_can_be_the_learner():
@@ -242,6 +271,22 @@ def test_a_seat_with_other_spaces_that_is_forced_or_mapped_later_is_refused_and_
         env.reset(options={"policy_ids": {"agent_0": 1, "adversary_1": 0}})
     env.reset()
     assert env.agent == "agent_0"
+
+
+def test_the_draws_that_are_tried_are_those_that_a_pinned_environment_will_play():
+    numbers = []
+
+    def seats(agents, draw):
+        numbers.append(int(draw.rng.integers(2**60)))
+        return {agent: int(agent != agents[0]) for agent in agents}
+
+    env = learner_env(Survival(3), mapping=pm.FromFunction(seats), seed=6, env_index=3, resample_every=4)
+    tried, numbers = numbers, []
+    for _ in range(9):
+        env.reset()
+    assert numbers == tried[:3]
+    with pytest.raises(ValueError, match="policy must name every agent, got none for 'player_1'"):
+        env.set_mapping(pm.Fixed({"player_0": 0}))
 
 
 def test_weights_that_are_a_callable_are_asked_once_at_construction_and_a_failure_is_named():
@@ -300,7 +345,6 @@ def test_a_learner_that_comes_back_to_life_ends_its_episode_and_the_play():
 CASES = {
     "connect four": (connect_four_v3.env, legal),
     "tic tac toe": (tictactoe_v3.env, legal),
-    "leduc": (leduc_holdem_v4.env, legal),
     "rock paper scissors": (lambda: rps_v2.env(max_cycles=4), always(1)),
     "rps parallel": (lambda: rps_v2.parallel_env(max_cycles=4), always(1)),
     "spread": (lambda: simple_spread_v3.env(max_cycles=4), always(2)),
@@ -343,6 +387,13 @@ def test_an_illegal_move_of_the_learner_ends_the_game_as_the_environment_says():
     assert (reward, terminated) == (-1.0, True)
     assert observation.shape == (3, 3, 2)
     assert episodes[0].returns == (-1.0, 0.0)
+
+
+def test_a_discrete_observation_is_a_number_also_where_the_environment_hands_out_an_array():
+    inner = rps_v2.parallel_env(max_cycles=2)
+    assert isinstance(inner.reset()[0]["player_0"], np.ndarray)
+    observations, _, _, _ = play(learner_env(inner))
+    assert all(type(observation) is np.int64 for observation in observations)
 
 
 def test_an_episode_that_reset_cuts_is_not_recorded():
@@ -594,12 +645,12 @@ def test_a_dict_of_policies_that_grows_serves_the_next_episode():
 def test_another_mapping_is_followed_from_the_next_draw_or_at_once():
     env = learner_env(Survival(3), {1: always(0), 2: always(0)}, resample_every=2)
     seen = []
-    for now in (None, False, None, None, True, None):
+    for now in (None, False, None, True, None):
         if now is not None:
             env.set_mapping(pm.Focal(pm.Fixed(0), pm.Fixed(1 if now else 2)), now=now)
         env.reset()
         seen.append(max(env.policy_ids.values()))
-    assert seen == [1, 1, 2, 2, 1, 1]
+    assert seen == [1, 1, 2, 1, 1]
 
 
 def make_vectorised():

@@ -9,6 +9,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 from gymnasium.error import ResetNeeded
+from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 from pettingzoo.utils.env import AECEnv, ParallelEnv
 from typing_extensions import override
@@ -235,4 +236,7 @@ class LearnerEnv(gymnasium.Env[Any, Any]):
     def _seen(self) -> tuple[Any, Info]:
         observation, info = self._episodes.seen
         self._mask = mask_of(observation, info)
-        return without_mask(observation), dict(info)
+        observation = without_mask(observation)
+        if isinstance(self.observation_space, Discrete) and isinstance(observation, np.ndarray):
+            observation = observation[()]  # trainers want a number, and some environments hand out an array of one
+        return observation, dict(info)
