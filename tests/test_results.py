@@ -283,10 +283,17 @@ class TestWinRates:
             ([WIN, DRAW], 1.0, 5 / 8),  # (1.5 + 1) / (2 + 2)
             ([WIN] * 3 + [LOSS], 4.0, 7 / 12),
             ([WIN] * 8, 0.0, 1.0),
+            ([WIN], 0.0, 1.0),
         ],
     )
     def test_they_are_the_mean_of_a_beta_distribution(self, results, prior, expected):
         assert ledger(results, prior=prior).win_rates[0, 1] == pytest.approx(expected, rel=1e-15)
+
+    def test_the_two_of_a_pair_sum_to_one_even_where_their_quotients_do_not(self):
+        payoff = ledger([WIN, WIN], decay=0.9, prior=0.3)
+        counts, total = payoff.decayed, payoff.decayed.games[0, 1] + 0.6
+        assert (counts.wins[0, 1] + 0.3) / total + (counts.wins[1, 0] + 0.3) / total != 1.0
+        assert payoff.win_rates[0, 1] + payoff.win_rates[1, 0] == 1.0
 
     @given(st.lists(episodes(), max_size=12), st.sampled_from([1.0, 0.9]), st.floats(0.0, 10.0))
     def test_they_are_antisymmetric_to_the_last_bit_and_between_0_and_1(self, played, decay, prior):

@@ -173,6 +173,7 @@ class TestByAge:
             (pm.latest, {"num_policies": 2, "latest_ratio": float("nan")}, ValueError, "latest_ratio"),
             (pm.delta_uniform, {"num_policies": -1}, ValueError, "num_policies"),
             (pm.delta_uniform, {"num_policies": 2, "delta": -0.1}, ValueError, "delta"),
+            (pm.delta_uniform, {"num_policies": 2, "delta": 1.1}, ValueError, "delta"),
             (pm.delta_uniform, {"num_policies": 2, "delta": None}, TypeError, "delta"),
         ],
     )
@@ -214,6 +215,7 @@ class TestNash:
     )
     def test_an_empty_game_has_the_empty_or_the_uniform_answer(self, payoffs, expected):
         assert pm.nash(payoffs).tolist() == expected
+        assert pm.nash(payoffs, two_sided=True)[1].tolist() == []
 
     @pytest.mark.parametrize("value", [0.0, 0.5, -7.0])
     def test_a_game_without_differences_is_uniform(self, value):

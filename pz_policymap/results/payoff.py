@@ -123,7 +123,6 @@ class Payoff:
         np.divide(wins + draws / 2.0 + self.prior, total, out=rates, where=total > 0.0)
         below = np.tri(len(rates), k=-1, dtype=np.bool_)
         np.subtract(1.0, rates.T, out=rates, where=below)
-        np.fill_diagonal(rates, 0.5)
         return rates
 
     @property
