@@ -6,7 +6,8 @@ import nox
 
 nox.options.default_venv_backend = "virtualenv"
 nox.options.error_on_missing_interpreters = True
-nox.options.sessions = ["oldest", "sample_factory", "torch", "benchmarks", "examples"]  # rllib: minutes, by hand
+# All but rllib, which takes minutes: by hand.
+nox.options.sessions = ["oldest", "sample_factory", "torch", "stable_baselines3", "benchmarks", "examples"]
 
 TORCH = "torch==2.13.0"
 NEED_A_FRAMEWORK = {"rllib_population", "sb3_self_play", "train_population_ppo"}
@@ -52,6 +53,14 @@ def torch(session: nox.Session) -> None:
     tests = ("tests/test_routing.py", "tests/test_nested.py", "tests/test_recurrent.py")
     options = ("--override-ini=addopts=", "--import-mode=importlib")
     session.run("python", "-m", "pytest", "-q", *options, *tests, "tests/frameworks/test_torch_example.py")
+
+
+@nox.session
+def stable_baselines3(session: nox.Session) -> None:
+    """One policy learns in Stable-Baselines3 while others play the other seats, and the example that plays itself."""
+    session.install(".[sb3,demo]", "stable-baselines3==2.9.2", "sb3-contrib==2.9.2", TORCH, "pytest")
+    options = ("--override-ini=addopts=", "--import-mode=importlib")
+    session.run("python", "-m", "pytest", "-q", *options, "tests/frameworks/test_stable_baselines3.py")
 
 
 @nox.session
