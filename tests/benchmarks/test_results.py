@@ -27,7 +27,7 @@ def test_recording_costs_the_same_in_any_population(side_by_side, report):
 
 
 def test_a_tournament_keeps_no_list_of_its_matchups(side_by_side, report):
-    draw = Draw.at(0, SEATS[:4], np.arange(100), np.zeros(100))
+    draw = Draw.at(0, SEATS[:4], np.arange(100), np.zeros(100, np.int64))
     large, small = (RoundRobin(policies, num_envs=100, order="seeded") for policies in (50, 5))
     times = side_by_side(lambda: large.assign(draw), lambda: small.assign(draw), rounds=51)
     what = "RoundRobin in a seeded order, 6,250,000 matchups of 4 seats"
