@@ -13,6 +13,7 @@ Start with `wrap` (any PettingZoo or Gymnasium environment, vectors included) an
 - Whom to play: `pfsp`, `latest`, `delta_uniform` and `nash`, from what `RecordResults` writes into a `Payoff`.
 - Acting in one batch: `PolicyGroups`, `act`, `RecurrentState`.
 - Learning with a single-agent trainer, while others play the other seats: `LearnerEnv`.
+- Pictures of all that: `plots.assignments`, `plots.payoff`, `plots.ratings`, `plots.shares`.
 - Going on after a stop: `save`, `load`. A simulator of one's own: `PolicyAssigner`.
 """
 
@@ -20,6 +21,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pz_policymap import plots as plots
     from pz_policymap.assigner import PolicyAssigner as PolicyAssigner
     from pz_policymap.draw import Draw as Draw
     from pz_policymap.mappings.balanced import Balanced as Balanced
@@ -100,12 +102,16 @@ _HOME = {
     "wrap": "wrappers.wrap",
 }
 
-__all__ = [*_HOME]  # noqa: PLE0604
+_MODULES = ("plots",)
+
+__all__ = [*_HOME, *_MODULES]  # noqa: PLE0604
 
 
 if not TYPE_CHECKING:  # a type checker would take any name for Any
 
     def __getattr__(name: str) -> Any:
+        if name in _MODULES:
+            return import_module(f"{__name__}.{name}")
         if name not in _HOME:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
@@ -113,4 +119,4 @@ if not TYPE_CHECKING:  # a type checker would take any name for Any
         return value
 
     def __dir__() -> list[str]:
-        return sorted([*globals(), *_HOME])
+        return sorted({*globals(), *__all__})
