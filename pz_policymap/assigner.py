@@ -188,12 +188,7 @@ class PolicyAssigner:
             source = Source(secrets.randbits(128))
         index = slice(None) if rows is None else self._rows(rows)
         begun = np.zeros_like(self._episode) if restart else self._episode[index] + 1
-        due = self.cadence.due(begun)
-        if not restart:
-            # An unfinished episode that is played again keeps its draw.
-            due &= self._draw_episode[index] != begun
-            if self._redraw_from is not None:
-                due |= begun >= self._redraw_from[index]
+        due = self.cadence.due(begun) if restart else self._due(index, begun)
         drawing, episode = index, begun
         if np.count_nonzero(due) < len(due):
             drawing = np.flatnonzero(due) if isinstance(index, slice) else index[due]
@@ -214,7 +209,10 @@ class PolicyAssigner:
             self._redraw_from[drawing] = _NEVER
         if self._stale is not None:
             self._stale[index] = False
-        self._episode[index] = begun
+        if isinstance(index, slice):
+            self._episode = begun
+        else:
+            self._episode[index] = begun
         return drawn.policy_ids
 
     def add_agents(self, agents: Sequence[Hashable]) -> None:
@@ -391,6 +389,15 @@ class PolicyAssigner:
         if self._fixed_agents is not None:
             mapping.check(self._fixed_agents)
         return mapping
+
+    def _due(self, index: NDArray[np.intp] | slice, begun: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Returns which of these environments draw at the episodes that they go on to."""
+        due = self.cadence.due(begun)
+        if self._stale is not None:  # an unfinished episode that is played again keeps its draw
+            due &= self._draw_episode[index] != begun
+        if self._redraw_from is not None:
+            due |= begun >= self._redraw_from[index]
+        return due
 
     def _rows(self, rows: ArrayLike) -> NDArray[np.intp]:
         """Returns the numbers of the rows meant, or raises."""

@@ -136,12 +136,13 @@ class Draw:
         """
         word = self._stream_word(integer("stream", stream, 0, MAX_STREAM))
         if self._seats is None:
-            parts = [self._words(group, word) for group in range((self.num_seats + 3) // 4)]
+            parts = [
+                self._words(first // 4, word, min(4, self.num_seats - first)) for first in range(0, self.num_seats, 4)
+            ]
         else:
-            groups = {seat // 4: self._words(seat // 4, word) for seat in self._seats}
+            groups = {seat // 4: self._words(seat // 4, word, 4) for seat in self._seats}
             parts = [groups[seat // 4][:, seat % 4, None] for seat in self._seats]
         words = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
-        words = words[:, : self.num_seats]
         words >>= _UNUSED_BITS  # they are nobody else's
         bits: IntArray = words.view(np.int64)
         return bits
@@ -223,8 +224,8 @@ class Draw:
         draw.focal = self.focal
         return draw
 
-    def _words(self, group: int, stream_word: int) -> Words:
-        return self._source.words(self.env_index, group, self.episode, stream_word)
+    def _words(self, group: int, stream_word: int, num_words: int) -> Words:
+        return self._source.words(self.env_index, group, self.episode, stream_word, num_words)
 
     def _stream_word(self, stream: int) -> int:
         return _prefix(self._path) << 16 | stream

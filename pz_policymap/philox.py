@@ -60,34 +60,35 @@ class Source:
     def __reduce__(self) -> tuple[type[Source], tuple[Seed]]:
         return Source, (self.seed,)
 
-    def words(self, env_index: IntArray, group: int, episode: IntArray, stream: int) -> Words:
-        """Returns the four words of each counter (env index, group, episode, stream), shape `(n, 4)`.
+    def words(self, env_index: IntArray, group: int, episode: IntArray, stream: int, num_words: int = 4) -> Words:
+        """Returns the words of each counter (env index, group, episode, stream), shape `(n, num_words)`.
 
         Args:
             env_index: From 0, shape `(n,)`.
             group: From 0.
             episode: From 0, shape `(n,)`.
             stream: From 0 to 2**64 - 1.
+            num_words: How many of the four, from 1.
         """
         count = len(env_index)
         if count == 1:
-            return self._run(1, int(env_index[0]), group, int(episode[0]), stream)
+            return self._run(1, int(env_index[0]), group, int(episode[0]), stream)[:, :num_words]
         few = 0 < count <= _FEW
         if few and env_index[-1] - env_index[0] != count - 1:  # a look at the ends saves one at the rest
-            return _few_words(self.key, env_index, group, episode, stream)
+            return _few_words(self.key, env_index, group, episode, stream, num_words)
         apart = (env_index[1:] - env_index[:-1] != 1) | (episode[1:] != episode[:-1])
         num_runs = 1 + np.count_nonzero(apart)
         if num_runs == 1 and count:
-            return self._run(count, int(env_index[0]), group, int(episode[0]), stream)
+            return self._run(count, int(env_index[0]), group, int(episode[0]), stream)[:, :num_words]
         if few:
-            return _few_words(self.key, env_index, group, episode, stream)
+            return _few_words(self.key, env_index, group, episode, stream, num_words)
         if num_runs > _MAX_RUNS or not count:
-            return _scattered_words(self.key, env_index, group, episode, stream)
+            return _scattered_words(self.key, env_index, group, episode, stream)[:, :num_words]
         words = np.empty((count, 4), np.uint64)
         starts = [0, *(np.flatnonzero(apart) + 1).tolist()]
         for start, stop in zip(starts, [*starts[1:], count], strict=True):
             words[start:stop] = self._run(stop - start, int(env_index[start]), group, int(episode[start]), stream)
-        return words
+        return words[:, :num_words]
 
     def generator(self, env_index: int, episode: int, stream: int) -> np.random.Generator:
         """Returns a generator for one environment and episode; it counts in the counter's first word."""
@@ -117,7 +118,9 @@ def _packed_keys(first: int, second: int, lanes: int) -> tuple[int, list[tuple[i
     return ones, [(ones * key_a, ones * key_c) for key_a, key_c in _round_keys(first, second)]
 
 
-def _few_words(key: NDArray[Any], env_index: IntArray, group: int, episode: IntArray, stream: int) -> Words:
+def _few_words(
+    key: NDArray[Any], env_index: IntArray, group: int, episode: IntArray, stream: int, num_words: int = 4
+) -> Words:
     """The words of counters that lie anywhere, quickly if there are few.
 
     One long integer holds the same word of all counters, each in the lower half of a lane of 128 bits. A product of
@@ -137,8 +140,8 @@ def _few_words(key: NDArray[Any], env_index: IntArray, group: int, episode: IntA
         product_a, product_c = a * _FACTORS[0], c * _FACTORS[1]
         a, b = (product_c >> 64 ^ b ^ key_a) & lower, product_c  # its upper halves are dropped a round later
         c, d = (product_a >> 64 ^ d ^ key_c) & lower, product_a
-    words = np.empty((count, 4), np.uint64)
-    for word, packed in enumerate((a, b, c, d)):
+    words = np.empty((count, num_words), np.uint64)
+    for word, packed in enumerate((a, b, c, d)[:num_words]):
         words[:, word] = np.frombuffer(packed.to_bytes(16 * lanes, "little"), "<u8", 2 * count)[::2]
     return words
 
