@@ -10,7 +10,7 @@ from pettingzoo.utils.wrappers import BaseParallelWrapper
 from typing_extensions import override
 
 from pz_policymap.mappings.convert import MappingLike
-from pz_policymap.wrappers.tags import Info, PolicyTags
+from pz_policymap.wrappers.tags import Info, PolicyTags, tagged_at_once
 
 
 class PolicyMapParallel(PolicyTags[AgentID], BaseParallelWrapper[AgentID, ObsType, ActionType]):
@@ -91,10 +91,15 @@ class PolicyMapParallel(PolicyTags[AgentID], BaseParallelWrapper[AgentID, ObsTyp
     ]:
         """Steps the environment; the infos that come back are tagged, terminal ones included."""
         outcome = self.env.step(actions)
-        if len(outcome) != 5:  # turn_based_aec_to_parallel returns four empty dicts once no agent remains
+        try:
+            observations, rewards, terminations, truncations, infos = outcome
+        except ValueError:  # turn_based_aec_to_parallel returns four empty dicts once no agent remains
             return outcome  # type: ignore[no-any-return]
-        observations, rewards, terminations, truncations, infos = outcome
-        return observations, rewards, terminations, truncations, self._tag_all(infos, observations)
+        # As `_tag_all` does, but for a call of a method: with two agents, that is a fifth of the tag's cost.
+        tagged = tagged_at_once(infos, observations, self.info_key, self._tags)
+        if tagged is None:
+            tagged = self._tag_each(infos, observations)
+        return observations, rewards, terminations, truncations, tagged
 
     @override
     def _unfinished(self) -> bool:

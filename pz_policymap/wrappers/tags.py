@@ -144,18 +144,11 @@ class PolicyTags(Generic[AgentID]):
 
     def _tag_all(self, infos: Mapping[Any, Any], agents: Collection[AgentID]) -> dict[Any, Any]:
         """Returns fresh infos: tagged for agents, who all have one, and as they came for keys that are no agents."""
-        if type(infos) is dict and len(infos) == len(agents):  # else reading could insert, or there is more to it
-            key, tags, tagged = self.info_key, self._tags, {}
-            try:
-                for agent in agents:
-                    info = infos[agent]
-                    if key in info:
-                        break
-                    tagged[agent] = info | tags[agent]
-                else:
-                    return tagged
-            except (KeyError, TypeError):
-                pass  # an agent without an info, or one that has come late
+        tagged = tagged_at_once(infos, agents, self.info_key, self._tags)
+        return self._tag_each(infos, agents) if tagged is None else tagged
+
+    def _tag_each(self, infos: Mapping[Any, Any], agents: Collection[AgentID]) -> dict[Any, Any]:
+        """The same where there is more to it than one info for each agent that is known."""
         live = self.env.agents
         if not self._generated:  # an observation may be nobody's, such as a global state
             agents = [agent for agent in agents if agent in self._tags or agent in live]
@@ -166,6 +159,31 @@ class PolicyTags(Generic[AgentID]):
             if agent not in result:
                 result[agent] = self._tagged(agent, None)
         return result
+
+
+def tagged_at_once(
+    infos: Mapping[Any, Any], agents: Collection[Any], key: str, tags: Mapping[Any, Info]
+) -> dict[Any, Any] | None:
+    """Returns fresh infos where each of the agents has one and is known, or None where there is more to it.
+
+    Args:
+        infos: From the environment.
+        agents: Who must have an info.
+        key: Of the tag.
+        tags: The tag of each agent, `{key: policy}`.
+    """
+    if type(infos) is not dict or len(infos) != len(agents):  # reading another kind of dict could insert
+        return None
+    tagged = {}
+    try:
+        for agent in agents:
+            info = infos[agent]
+            if key in info:
+                return None
+            tagged[agent] = info | tags[agent]
+    except (KeyError, TypeError):
+        return None  # an agent without an info, or one that has come late
+    return tagged
 
 
 def _check_there(forced: Collection[Any], agents: Collection[Any]) -> None:
