@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from tests.benchmarks.ratios import Ratio, medians, table
+from tests.benchmarks.ratios import Ratio, markdown, medians, table
 
 MEASURED = pytest.StashKey[list[Ratio]]()
 
@@ -38,8 +38,15 @@ def report(benchmark: Any, request: pytest.FixtureRequest) -> Callable[..., None
     return put
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Adds the form that the README has its table in."""
+    parser.addoption("--markdown", action="store_true", help="print the table of ratios in Markdown")
+
+
 def pytest_terminal_summary(config: pytest.Config) -> None:
     """Prints the table."""
     ratios = config.stash.get(MEASURED, [])
-    if ratios:
+    if ratios and config.getoption("markdown"):
+        print(markdown(ratios))  # noqa: T201
+    elif ratios:
         Console(width=max(120, Console().width)).print(table(ratios))

@@ -49,10 +49,11 @@ class Ratio:
         """What the table shows of it."""
         bound = "at least" if self.more_is_better else "at most"
         answer = "yes" if self.within(self.target) else "no"
+        digits = 2 if self.measured < 10 else 1 if self.measured < 20 else 0
         return (
             self.what,
             self.against,
-            f"{self.measured:.{3 if self.measured < 10 else 1}f}",
+            f"{self.measured:.{digits}f}",
             f"{bound} {self.target:g}",
             answer,
         )
@@ -87,9 +88,7 @@ def table(ratios: Sequence[Ratio]) -> Any:
     """Returns the table that rich prints."""
     from rich.table import Table
 
-    packages = (f"{name} {version(name)}" for name in ("numpy", "gymnasium", "pettingzoo", "torch") if find_spec(name))
-    versions = f"Python {platform.python_version()}, {', '.join(packages)}"
-    shown = Table(title=f"Costs side by side, {date.today()}, {versions}")
+    shown = Table(title=_title())
     for name in ("what", "against"):
         shown.add_column(name, overflow="fold")
     for name in ("measured", "target", "met"):
@@ -97,6 +96,18 @@ def table(ratios: Sequence[Ratio]) -> Any:
     for ratio in ratios:
         shown.add_row(*ratio.cells)
     return shown
+
+
+def markdown(ratios: Sequence[Ratio]) -> str:
+    """Returns the same table in Markdown."""
+    rows = [("what", "against", "measured", "target", "met"), ("---", "---", "--:", "--:", "--:")]
+    lines = ["| " + " | ".join(cells) + " |" for cells in (*rows, *(ratio.cells for ratio in ratios))]
+    return "\n".join([f"{_title()}:", "", *lines])
+
+
+def _title() -> str:
+    packages = (f"{name} {version(name)}" for name in ("numpy", "gymnasium", "pettingzoo", "torch") if find_spec(name))
+    return f"Costs side by side, {date.today()}, Python {platform.python_version()}, {', '.join(packages)}"
 
 
 def _timed(function: Callable[[], Any], repeat: int) -> float:
