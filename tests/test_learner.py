@@ -2,8 +2,10 @@
 # ruff: noqa: NPY002  # opponents draw from the global generator
 
 import copy
+import gc
 import pickle
 import random
+import weakref
 
 import cloudpickle
 import gymnasium
@@ -12,10 +14,12 @@ import pytest
 from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 from gymnasium.utils.env_checker import check_env
+from gymnasium.wrappers import FlattenObservation, RecordEpisodeStatistics, TimeLimit
 from mpe2 import simple_spread_v3, simple_tag_v3
 from pettingzoo.classic import connect_four_v3, rps_v2, tictactoe_v3
 from pettingzoo.utils import aec_to_parallel, parallel_to_aec, turn_based_aec_to_parallel
 from pettingzoo.utils.wrappers import MultiEpisodeEnv
+from supersuit import frame_skip_v0
 
 import pz_policymap as pm
 from tests.learner_envs import ScriptedAEC, Survival
@@ -219,7 +223,13 @@ def test_the_learner_moves_from_seat_to_seat_and_the_agent_says_where_it_is():
 
 @pytest.mark.parametrize(
     ("mapping", "plays"),
-    [(pm.Uniform(2), "plays [023]"), (pm.Fixed(0), "plays 3"), (pm.Fixed(1), "plays 0"), (2, "plays [023]")],
+    [
+        (pm.Uniform(2), "plays [023]"),
+        (pm.Fixed(0), "plays 3"),
+        (pm.Fixed(1), "plays 0"),
+        (2, "plays [023]"),
+        (pm.Focal(pm.Uniform([0, 1]), pm.Fixed(1)), "plays 0"),
+    ],
 )
 def test_a_learner_with_no_seat_or_several_is_refused_with_the_way_out(mapping, plays):
     with pytest.raises(ValueError, match=rf"exactly one seat, and policy 0 {plays} in .*Focal\(Fixed\(0\), opponents"):
@@ -428,6 +438,28 @@ def test_a_wrapper_that_resets_by_itself_between_is_told_apart_by_the_tags():
         outside.step(0)
 
 
+@pytest.mark.parametrize("make", [simple_spread_v3.env, simple_spread_v3.parallel_env])
+def test_a_wrapper_between_that_loses_tags_does_not_disturb(make):
+    # Trap 21: SuperSuit's frame_skip empties the infos of reset in AEC, and hands out those of other agents later.
+    env = learner_env(make(max_cycles=8))
+    env = pm.LearnerEnv(frame_skip_v0(env.env, 2), {1: always(0)})
+    for seed in range(4):
+        assert len(play(env, act=always_acts(0), seed=seed)[1]) == 4
+
+
+def test_gymnasiums_wrappers_go_outside_and_masks_and_exchange_are_reached_through_them():
+    inner = learner_env(connect_four_v3.env(), {1: legal})
+    env = RecordEpisodeStatistics(TimeLimit(FlattenObservation(inner), max_episode_steps=3))
+    observation, _ = env.reset(seed=0)
+    assert observation.shape == (84,)
+    assert env.get_wrapper_attr("action_masks")().tolist() == [True] * 7
+    env.get_wrapper_attr("set_policies")({1: from_python})
+    for step in range(3):
+        *_, terminated, truncated, info = env.step(3)
+        assert (terminated, truncated) == (False, step == 2)
+    assert info["episode"]["l"] == 3
+
+
 # Masks
 
 
@@ -596,6 +628,48 @@ def test_opponents_leave_the_trainers_generators_alone_whatever_happens():
     assert state() == before
 
 
+class Failing:
+    """A player that raises once, at its `number`-th move."""
+
+    def __init__(self, number):
+        self.left = number
+
+    def __call__(self, observation, agent, info):
+        self.left -= 1
+        if self.left == 0:
+            raise RuntimeError("no")
+        return 0
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])  # before the learner's first turn, after it, and when it has ended
+def test_after_an_error_of_an_opponent_an_episode_begins_afresh_and_nobodys_move_is_taken_for_anothers(number):
+    turns = [("b", {}, ()), ("a", {"a": 1.0}, ()), ("b", {}, ()), ("a", {"a": 1.0}, ("a",)), ("b", {}, ("b",))]
+    env, inner = scripted(turns, policies={1: Failing(number)})
+    with pytest.raises(RuntimeError, match="no"):
+        play(env, act=always_acts(5))
+    with pytest.raises(ResetNeeded, match="or an error"):
+        env.step(6)
+    inner.log.clear()
+    assert play(env, act=always_acts(5))[1] == [1.0, 1.0]
+    assert inner.log == ["reset", ("b", 0), ("a", 5), ("b", 0), ("a", 5), ("b", 0)]
+
+
+def test_a_step_that_the_environment_refuses_needs_a_reset_too():
+    class Refuses(StubParallel):
+        def step(self, actions):
+            if actions["a"] == 9:
+                raise ValueError("9 is no action")
+            return super().step(actions)
+
+    env = learner_env(Refuses(), mapping=FIRST)
+    env.reset()
+    with pytest.raises(ValueError, match="9 is no action"):
+        env.step(9)
+    with pytest.raises(ResetNeeded):
+        env.step(0)
+    assert play(env, act=always_acts(0))[1] == [1.0, 1.0]
+
+
 def test_the_learners_action_space_is_its_own():
     env = learner_env(Survival(3), mapping=FIRST)
     assert env.action_space == env.env.action_space("player_0")
@@ -629,6 +703,22 @@ def test_other_policies_play_from_the_next_reset_and_the_running_episode_is_fini
     inner.seen_actions.clear()
     play(env)
     assert {a for actions in inner.seen_actions for agent, a in actions.items() if agent != "player_0"} == {2}
+
+
+def test_policies_that_were_replaced_are_not_kept():
+    class Predicts:
+        def predict(self, observation):
+            return np.zeros(len(observation), int), None
+
+    env = learner_env(Survival(3), {1: Predicts(), 2: always(0)})
+    env.reset()
+    held = weakref.ref(env._opponents._policies[1])
+    assert held() is not None
+    env.set_policies({2: always(0)})
+    env.set_mapping(pm.Focal(pm.Fixed(0), pm.Fixed(2)))
+    env.reset()
+    gc.collect()
+    assert held() is None
 
 
 def test_a_dict_of_policies_that_grows_serves_the_next_episode():
@@ -684,6 +774,19 @@ def test_a_copy_goes_on_as_the_original_would(copied):
     history(env, 3)
     twin = copied(cloudpickle.dumps(env) if copied is cloudpickle.loads else env)
     assert history(twin, 4) == history(env, 4)
+
+
+def test_a_copy_made_in_an_episode_finishes_it_as_the_original_does():
+    env = learner_env(Survival(4), {1: lambda *given: np.random.randint(100)})
+    env.reset(seed=2)
+    twin = copy.deepcopy(env)
+    logs = []
+    for one in (env, twin):
+        outcomes = [one.step(0)]
+        while not outcomes[-1][2]:
+            outcomes.append(one.step(0))
+        logs.append(([str(outcome) for outcome in outcomes], str(one.env.unwrapped.seen_actions)))
+    assert logs[0] == logs[1]
 
 
 @pytest.mark.parametrize(

@@ -137,6 +137,15 @@ def test_masks_are_handed_on_and_leave_the_observation():
     assert list(inner.actions[0]) == ["a", "b", "c", "d"]
 
 
+def test_the_mask_of_actions_of_several_parts_is_handed_on_flat_as_the_learner_has_it():
+    parts = np.array([1, 0], np.int8), np.array([0, 1, 1], np.int8)
+    policy = Masks()
+    inner = StubParallel(infos=lambda time, agents: {agent: {"action_mask": parts} for agent in agents})
+    env, _ = against({1: policy}, pm.Fixed({"a": 1, "b": 0}), inner)
+    play(env)
+    assert policy.calls[0][1].tolist() == [[1, 0, 0, 1, 1]]
+
+
 @pytest.mark.parametrize("masked", [True, False])
 def test_who_takes_any_keyword_is_handed_those_that_there_are(masked):
     policy = Everything()

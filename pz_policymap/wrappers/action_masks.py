@@ -44,6 +44,16 @@ def mask_of(observation: Any, info: Mapping[str, Any]) -> Any:
     return info.get(MASK, nested.get(MASK))
 
 
+def in_a_row(mask: Any) -> NDArray[Any]:
+    """Returns a mask as one flat array: those of several parts, a tuple, one after the other.
+
+    Example:
+        >>> in_a_row(([1, 0], [0, 1, 1])).tolist()
+        [1, 0, 0, 1, 1]
+    """
+    return np.concatenate([np.ravel(part) for part in (mask if isinstance(mask, tuple) else (mask,))])
+
+
 def flat_mask(mask: Any, space: spaces.Space[Any]) -> NDArray[np.bool_]:
     """Returns a mask as trainers take it: one boolean an action, those of several parts one after the other.
 
@@ -64,8 +74,7 @@ def flat_mask(mask: Any, space: spaces.Space[Any]) -> NDArray[np.bool_]:
         if count is None:
             raise TypeError(f"action_masks needs actions that can be counted, got {space}")
         return np.ones(count, np.bool_)
-    parts = mask if isinstance(mask, tuple) else (mask,)
-    flat = np.concatenate([np.ravel(part) for part in parts]).astype(np.bool_)
+    flat = in_a_row(mask).astype(np.bool_)
     if count is not None and len(flat) != count:
         raise ValueError(f"{MASK} must have {count} entries, one an action of {space}, got {len(flat)}")
     return flat

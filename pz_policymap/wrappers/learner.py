@@ -40,8 +40,10 @@ class LearnerEnv(gymnasium.Env[Any, Any]):
     leaves the observation: of PettingZoo's `{"observation": ..., "action_mask": ...}`, the observation is left.
 
     `reset(seed=s)` seeds the environment, the action spaces of its agents, and, unless they are pinned, the
-    assignments. It also seeds the global generators of Python, NumPy and torch (CPU) that opponents and environment
-    draw from: they are put in their place at every step and taken away after it, so the trainer's own are untouched.
+    assignments. What opponents draw from the global generators of Python, NumPy and torch (CPU) follows from it, too:
+    these are exchanged for others while `reset` and `step` run, and put back after them, so the trainer's own go on
+    as if nothing had been drawn. That holds in a process that draws in one thread. A generator that a policy keeps to
+    itself is its own to seed.
 
     Args:
         env: A PettingZoo AEC or Parallel environment with a policy wrapper around or inside it (see `wrap`).
@@ -187,12 +189,13 @@ class LearnerEnv(gymnasium.Env[Any, Any]):
         if seed is not None:
             for agent in self.env.possible_agents:
                 self.env.action_space(agent).seed(int(self.np_random.integers(2**32)))
-        with self._own:
+        with self._own.in_place():
             for _ in range(_MOST_EPISODES):
                 self._check_seat(self._episodes.begin(seed, options))
-                self._playing = self._episodes.until_turn()
-                if self._playing:
-                    return self._seen()
+                if self._episodes.until_turn():
+                    first = self._seen()
+                    self._playing = True
+                    return first
                 if self.play_out:
                     self._episodes.play_out()
                 seed = None
@@ -203,18 +206,19 @@ class LearnerEnv(gymnasium.Env[Any, Any]):
         """Acts for the learner, and returns what it sees at its next turn or at its end.
 
         Raises:
-            ResetNeeded: If no episode is being played.
+            ResetNeeded: If no episode is being played: before the first reset, after the end, or after an error.
         """
         if not self._playing or self._own is None:
-            raise ResetNeeded("step cannot be called before reset, nor after the end of an episode")
-        episodes = self._episodes
-        with self._own:
+            raise ResetNeeded("step cannot be called before reset, nor after the end of an episode or an error")
+        episodes, self._playing = self._episodes, False  # where somebody raises, nobody knows whose turn it is
+        with self._own.in_place():
             episodes.act(action)
-            self._playing = episodes.until_turn()
-            if self.play_out and not self._playing:
+            goes_on = episodes.until_turn()
+            if self.play_out and not goes_on:
                 episodes.play_out()
-        terminated, truncated = (False, False) if self._playing else episodes.ended
         observation, info = self._seen()
+        self._playing = goes_on
+        terminated, truncated = (False, False) if goes_on else episodes.ended
         return observation, episodes.take_reward(), terminated, truncated, info
 
     @override

@@ -37,7 +37,7 @@ class LearnerEpisodes:
         """What the learner saw last, and its info."""
         if self._turns.seen is None:
             raise RuntimeError(f"env must show agent {self.agent!r} something at its turn, and has shown nothing")
-        self._check_player(self.agent, self._turns.seen[1])
+        self._check_players()
         return self._turns.seen
 
     @property
@@ -91,19 +91,20 @@ class LearnerEpisodes:
         for agent in movers:
             if agent not in actions:
                 observations[agent], infos[agent] = turns.view(agent)
-                self._check_player(agent, infos[agent])
+        self._check_players()
         chosen = {**self._opponents.act(self._players, observations, infos), **actions}
         turns.move({agent: chosen[agent] for agent in movers})
 
-    def _check_player(self, agent: Any, info: Info) -> None:
-        """Seats an agent that nobody foresaw, and raises where another policy plays an agent than before."""
-        policy = info[self._wrapper.info_key]
-        if agent not in self._players:
-            self._players[agent] = policy
-            the_one(self._players, self._learner)
-        before = self._players[agent]
-        if policy != before:
-            raise ValueError(
-                f"infos of agent {agent!r} name policy {policy}, and {before} before in the same episode: "
-                f"LearnerEnv goes inside a wrapper that resets the environment by itself"
-            )
+    def _check_players(self) -> None:
+        """Seats agents that nobody foresaw, and raises where another policy plays an agent than before."""
+        players = self._wrapper.policy_ids
+        if players == self._players:
+            return
+        for agent, before in self._players.items():
+            if players.get(agent, before) != before:
+                raise ValueError(
+                    f"agent {agent!r} is played by policy {players[agent]}, and by {before} before in the same "
+                    f"episode: LearnerEnv goes inside a wrapper that resets the environment by itself"
+                )
+        self._players |= players
+        the_one(self._players, self._learner)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from pz_policymap.nested import mapped
 from pz_policymap.routing import act
-from pz_policymap.wrappers.action_masks import MASK, mask_of, without_mask
+from pz_policymap.wrappers.action_masks import MASK, in_a_row, mask_of, without_mask
 
 _SEAT, _POLICY = "seat", "policy"  # keys of the infos that `act` hands to a predictor
 
@@ -28,7 +28,7 @@ class Opponents:
 
     def __init__(self, policies: Mapping[int, Any] | Sequence[Any]) -> None:
         self._playing: dict[int, Any] = {}
-        self._predictors: dict[int, Predictor] = {}
+        self._predictors: dict[int, Predictor]
         self.replace(policies)
 
     def replace(self, policies: Mapping[int, Any] | Sequence[Any]) -> None:
@@ -36,6 +36,7 @@ class Opponents:
         if not isinstance(policies, (Mapping, Sequence)) or isinstance(policies, (str, bytes)):
             raise TypeError(f"policies must be a dict from index to policy or a sequence, got {policies!r}")
         self._policies = policies
+        self._predictors = {}  # what is known of those before, and they themselves, are not kept
 
     def begin(self, ids: Iterable[int]) -> None:
         """Begins an episode that these policies play; nobody remembers anything.
@@ -64,7 +65,7 @@ class Opponents:
             player = self._playing[policy]
             if isinstance(player, Predictor):
                 mask = mask_of(observation, info)
-                together[agent] = {_SEAT: agent, _POLICY: policy} | ({} if mask is None else {MASK: mask})
+                together[agent] = {_SEAT: agent, _POLICY: policy} | ({} if mask is None else {MASK: in_a_row(mask)})
             else:
                 actions[agent] = player(observation, agent, info)
         if together:
