@@ -1,5 +1,6 @@
 """Jobs that need an environment of their own: `nox --list`."""
 
+import shutil
 from pathlib import Path
 
 import nox
@@ -42,7 +43,6 @@ def rllib(session: nox.Session) -> None:
     options = ("--override-ini=addopts=", "--import-mode=importlib", "--doctest-modules")
     tests = ("tests/frameworks/test_rllib.py", "pz_policymap/adapters/rllib")
     session.run("python", "-m", "pytest", "-q", *options, *tests, *session.posargs)
-    session.run("python", "examples/rllib_population.py")
 
 
 @nox.session
@@ -78,3 +78,26 @@ def examples(session: nox.Session) -> None:
     for path in sorted(Path("examples").glob("*.py")):
         if path.stem not in NEED_A_FRAMEWORK:
             session.run("python", str(path))
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """The pages of the API, in build/docs; a warning is an error."""
+    session.install(".[demo,nash,plot]", "pdoc>=15")
+    modules = ("pz_policymap", "pz_policymap.adapters.sample_factory")
+    session.run("python", "-W", "error", "-m", "pdoc", "--docformat", "google", "-o", "build/docs", *modules)
+
+
+@nox.session
+def package(session: nox.Session) -> None:
+    """What would be uploaded: it is well-formed, holds the package alone, and works without the extras."""
+    session.install("build", "twine")
+    built = Path(session.create_tmp()) / "dist"
+    shutil.rmtree(built, ignore_errors=True)
+    session.run("python", "-m", "build", "--outdir", str(built), ".")
+    wheel, sdist = next(built.glob("*.whl")), next(built.glob("*.tar.gz"))
+    session.run("python", "-m", "twine", "check", "--strict", str(wheel), str(sdist))
+    bare = Path(session.create_tmp()) / "bare"
+    session.run("python", "-m", "venv", "--clear", str(bare))
+    session.run(str(bare / "bin" / "python"), "-m", "pip", "install", "--quiet", str(wheel), external=True)
+    session.run(str(bare / "bin" / "python"), "-I", "tests/bare_install.py", str(wheel), external=True)

@@ -1,7 +1,6 @@
 """What rules over one population have in common."""
 
-from __future__ import annotations
-
+# Annotations are evaluated here: dataclasses of other modules inherit that of `policies`.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
