@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pz_policymap.plots.checks import amounts, check_axes, names_of, order_of
-from pz_policymap.plots.style import FAINT, INK, POLICY_COLORS, SMALL, plain
+from pz_policymap.plots.style import FAINT, POLICY_COLORS, SMALL, plain
 from pz_policymap.results.payoff import Payoff
 from pz_policymap.results.ratings import Ratings
 
@@ -61,16 +61,16 @@ def ratings(
     rows = np.arange(len(shown))
     low, high = float((values - errors).min()), float((values + errors).max())
     spread = max(high - low, 1.0)
-    _rows(axes, len(shown), low - 0.06 * spread, high + 0.3 * spread)
+    _rows(axes, len(shown), low - 0.06 * spread, high + 0.4 * spread)
     axes.axvline(0.0, color=FAINT, linewidth=0.8, zorder=0.5)  # the mean of all
     axes.hlines(rows, values - errors, values + errors, color=POLICY_COLORS[0], linewidth=2.0)
-    axes.plot(values, rows, "o", color=POLICY_COLORS[0], markersize=6.0)
-    column = [[high + 0.18 * spread, row, 0.24 * spread, 1.0] for row in rows]
+    axes.plot(values, rows, "o", color=POLICY_COLORS[0], markersize=min(6.0, 0.45 * _row_height(axes)))
+    column = [[high + 0.22 * spread, row, 0.36 * spread, 1.0] for row in rows]
     texts = [
         f"{value:+.0f} ± {error:.0f}".replace("-", "\N{MINUS SIGN}")
         for value, error in zip(values, errors, strict=True)
     ]
-    CellTexts(axes, np.array(column), texts, [INK] * len(texts))
+    CellTexts(axes, np.array(column), texts, [_ink(axes)] * len(texts), largest=SMALL, align="right")
 
     axes.set(xlabel="rating in points of Elo's scale, ± its standard error", ylabel="policy")
     label_each(axes.yaxis, [labels[policy] for policy in shown])
@@ -121,24 +121,34 @@ def shares(
     highest = max(float(due.max()), *(float(share.max()) for share in played.values()))
     single = len(played) == 1
     _rows(axes, size, 0.0, highest * (1.18 if single else 1.04))
-    thick = 0.8 / len(played)
+    thick = (0.7 if single else 0.84) / len(played)
+    handles: list[Any] = []
     for i, (name, share) in enumerate(played.items()):
         bars = rows + (i - (len(played) - 1) / 2.0) * thick
-        axes.barh(bars, share, 0.9 * thick, color=POLICY_COLORS[i], label=name)
-    # Light around dark, so that the marks are seen on bars and on paper.
-    axes.vlines(due, rows - 0.46, rows + 0.46, color="#ffffff", linewidth=3.5, zorder=3.0)
-    axes.vlines(due, rows - 0.46, rows + 0.46, color=INK, linewidth=1.5, zorder=3.1, label="ideal")
+        handles.append(axes.barh(bars, share, 0.9 * thick, color=POLICY_COLORS[i], label=name))
+    # With a rim, so that they are seen on bars, too.
+    axes.vlines(due, rows - 0.46, rows + 0.46, color=axes.get_facecolor(), linewidth=3.5, zorder=3.0)
+    handles.append(
+        axes.vlines(due, rows - 0.46, rows + 0.46, color=_ink(axes), linewidth=1.5, zorder=3.1, label="ideal")
+    )
     if single:
         column = [[highest * 1.1, row, highest * 0.14, 1.0] for row in rows]
         share = next(iter(played.values()))
-        CellTexts(axes, np.array(column), [f"{100.0 * part:.1f}%" for part in share], [INK] * size)
+        CellTexts(
+            axes,
+            np.array(column),
+            [f"{100.0 * part:.1f}%" for part in share],
+            [_ink(axes)] * size,
+            largest=SMALL,
+            align="right",
+        )
 
     axes.set(xlabel="share" if not single else "share, and the ideal as a line", ylabel="policy")
     label_each(axes.yaxis, labels)
     axes.xaxis.set_major_formatter(lambda value, _: f"{100.0 * value:.4g}%")
     plain(axes)
     if not single:
-        axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=SMALL, labelcolor=INK)
+        axes.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=SMALL)
     return axes
 
 
@@ -169,5 +179,17 @@ def _played(counts: Any) -> dict[str, NDArray[np.float64]]:
 def _rows(axes: Axes, count: int, low: float, high: float) -> None:
     """Sets the limits for a row a policy, the first on top."""
     axes.set(xlim=(low, high), ylim=(count - 0.5, -0.5))
+    axes.tick_params(labelsize=SMALL)
     axes.grid(axis="x", color="#e6e6e6", linewidth=0.8)
     axes.set_axisbelow(True)
+
+
+def _row_height(axes: Axes) -> float:
+    """How high a row is, in points, if the layout takes nothing of it."""
+    top, bottom = axes.get_ylim()
+    return axes.bbox.height / abs(top - bottom) * 72.0 / axes.figure.dpi
+
+
+def _ink(axes: Axes) -> Any:
+    """The colour of the axes' own text, which is to be seen on the background, dark or light."""
+    return axes.xaxis.label.get_color()

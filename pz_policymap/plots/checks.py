@@ -31,7 +31,7 @@ def check_axes(axes: Any) -> None:
 def names_of(name: str, values: Iterable[Any] | None, count: int, owner: str) -> list[str]:
     """Returns one name each, as they are written in a picture; None: the numbers from 0.
 
-    A long name keeps its beginning and its end, by which agents differ.
+    A long name keeps its beginning and its end. If that makes two the same, each has its number before it.
 
     Example:
         >>> names_of("agents", ["adversary_0", "a_very_long_name_of_an_adversary_1"], 2, "a seat")
@@ -41,11 +41,14 @@ def names_of(name: str, values: Iterable[Any] | None, count: int, owner: str) ->
         return [str(i) for i in range(count)]
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
         raise TypeError(f"{name} must be a sequence, one name {owner}, got {values!r}")
-    names = [str(value) for value in values]
+    names = [" ".join(str(value).split()) for value in values]
     if len(names) != count:
         raise ValueError(f"{name} must hold {count} names, one {owner}, got {len(names)}: {names}")
     half = LONGEST // 2
-    return [value if len(value) <= LONGEST + 1 else f"{value[:half]}…{value[-half:]}" for value in names]
+    short = [value if len(value) <= LONGEST + 1 else f"{value[:half]}…{value[-half:]}" for value in names]
+    if len(set(short)) < len(set(names)):
+        short = [f"{i} {value}" for i, value in enumerate(short)]
+    return [value.replace("$", r"\$") for value in short]  # else matplotlib would take it for a formula
 
 
 def order_of(order: Sequence[int] | None, by: NDArray[np.float64]) -> NDArray[np.intp]:

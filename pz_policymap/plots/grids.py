@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from pz_policymap.arguments import MAX_INDEX, integer
 from pz_policymap.cadence import Cadence
 from pz_policymap.plots.checks import check_axes, names_of, order_of
-from pz_policymap.plots.style import PAPER, SMALL, ink_on, plain, policy_colors, rate_colors
+from pz_policymap.plots.style import SMALL, ink_on, plain, policy_colors, rate_colors
 from pz_policymap.results.payoff import Payoff
 from pz_policymap.results.ratings import Ratings, bradley_terry
 
@@ -85,6 +85,7 @@ def assignments(
 
     axes.set(xlabel="episode", ylabel="agent" if agents is not None else "seat")
     label_each(axes.yaxis, names)
+    axes.tick_params(axis="x", labelsize=SMALL)
     axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True, steps=[1, 2, 5, 10]))
     plain(axes)
     if key:
@@ -107,7 +108,8 @@ def payoff(
     Args:
         axes: Where to draw.
         payoff: The ledger.
-        names: What the policies are called. None: their numbers.
+        names: What the policies are called. None: their numbers. Where columns are too narrow for names, they have
+            numbers, which stand before the names of the rows as well.
         order: The policies to show, from the first row to the last. None: all by their rating, the highest first. In a
             ledger without a prior, ratings are taken to have one of a game.
         key: Whether to show beside the axes which colour is which win rate.
@@ -131,7 +133,7 @@ def payoff(
         ['1', '2', '0']
     """
     check_axes(axes)
-    from pz_policymap.plots.fitting import CellTexts, label_each  # noqa: PLC0415  # needs matplotlib
+    from pz_policymap.plots.fitting import READABLE, CellTexts, label_each, size_along  # noqa: PLC0415  # an extra
 
     if not isinstance(payoff, Payoff):
         raise TypeError(f"payoff must be a Payoff, got {payoff!r}")
@@ -156,8 +158,14 @@ def payoff(
     _gaps(axes, borders, borders, 1.0)
 
     axes.set(xlabel="against policy", ylabel="policy")
-    for axis in (axes.xaxis, axes.yaxis):
-        label_each(axis, [labels[policy] for policy in shown])
+    numbers, labels = [str(policy) for policy in shown], [labels[policy] for policy in shown]
+    if size_along(axes.xaxis, labels) < READABLE:  # columns are numbers then, which the rows explain
+        pairs = zip(numbers, labels, strict=True)
+        labels = [name if name.split()[:1] == [number] else f"{number} {name}" for number, name in pairs]
+        label_each(axes.xaxis, numbers)
+    else:
+        label_each(axes.xaxis, labels)
+    label_each(axes.yaxis, labels)
     plain(axes)
     if key:
         _rate_key(axes)
@@ -209,6 +217,8 @@ def _hatch(axes: Axes, cells: NDArray[np.float64]) -> None:
     """Marks cells that hold nothing, of which the centre, the width and the height are given."""
     from matplotlib.collections import PolyCollection  # noqa: PLC0415  # an extra
 
+    if not len(cells):
+        return
     corners = np.array([[-0.5, -0.5], [0.5, -0.5], [0.5, 0.5], [-0.5, 0.5]])
     outlines = cells[:, None, :2] + corners * cells[:, None, 2:]
     axes.add_collection(
@@ -218,13 +228,13 @@ def _hatch(axes: Axes, cells: NDArray[np.float64]) -> None:
 
 
 def _gaps(axes: Axes, x: NDArray[Any], y: NDArray[Any], width: float) -> None:
-    """Parts cells by lines of paper, thinner than the cells are: `width` is the mean of theirs, their height is 1."""
+    """Parts cells by lines of the background, much thinner than cells of this mean width and of height 1."""
     box, (left, right), (low, high) = axes.bbox, axes.get_xlim(), axes.get_ylim()
     points = 72.0 / axes.figure.dpi
     across = 0.12 * points * width * box.width / abs(right - left)
     down = 0.12 * points * box.height / abs(high - low)
-    axes.vlines(x, low, high, color=PAPER, linewidth=min(across, 1.6))
-    axes.hlines(y, left, right, color=PAPER, linewidth=min(down, 1.6))
+    axes.vlines(x, low, high, color=axes.get_facecolor(), linewidth=min(across, 1.6))
+    axes.hlines(y, left, right, color=axes.get_facecolor(), linewidth=min(down, 1.6))
 
 
 def _policy_key(axes: Axes, count: int) -> None:

@@ -19,11 +19,11 @@ POLICY_COLORS = (
     "#6c9be0",  # sky
     "#0f7a68",  # green
     "#6b1f45",  # wine
-    "#efe6d0",  # sand
+    "#f5efe0",  # cream
 )
 RATE_COLORS = ("#16305f", "#44689f", "#a9adb4", "#e9bd6c", "#fff2cc")  # from dark to light, so in grey, too
-INK, FAINT, PAPER = "#262626", "#8c8c8c", "#ffffff"
-LARGE, SMALL, SMALLEST = 10.0, 8.5, 5.5  # points
+INK, FAINT, PAPER = "#262626", "#8c8c8c", "#ffffff"  # in cells, whose colours are known; else those of the axes
+LARGE, SMALL, SMALLEST = 11.0, 9.0, 5.5  # points
 
 
 def policy_colors(num_policies: int) -> Colormap:
@@ -58,8 +58,6 @@ def ink_on(color: tuple[float, float, float, float]) -> str:
 
 
 def plain(axes: Axes) -> None:
-    """Takes away the frame and the tick marks, which a grid of cells needs not."""
+    """Takes away the frame and the tick marks, which cells and bars do without."""
     axes.spines[:].set_visible(False)
-    axes.tick_params(which="both", length=0, labelcolor=INK)
-    axes.xaxis.label.set_color(INK)
-    axes.yaxis.label.set_color(INK)
+    axes.tick_params(which="both", length=0)
