@@ -9,6 +9,9 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import re
+import subprocess
+import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -26,6 +29,7 @@ import ray
 from gymnasium.spaces import Box, Discrete
 from mpe2 import simple_tag_v3
 from pettingzoo.classic import tictactoe_v3
+from pettingzoo.utils import parallel_to_aec
 from pettingzoo.utils.env import ParallelEnv
 from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.algorithms.ppo import PPOConfig
@@ -33,9 +37,11 @@ from ray.rllib.callbacks.callbacks import RLlibCallback
 from ray.rllib.connectors.connector_v2 import ConnectorV2
 from ray.rllib.core.rl_module.multi_rl_module import MultiRLModuleSpec
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
+from ray.rllib.env.multi_agent_env import MultiAgentEnv
 from ray.rllib.env.multi_agent_env_runner import MultiAgentEnvRunner
 from ray.rllib.env.multi_agent_episode import MultiAgentEpisode
 from ray.rllib.env.wrappers.pettingzoo_env import ParallelPettingZooEnv, PettingZooEnv
+from ray.rllib.utils.replay_buffers.multi_agent_episode_buffer import MultiAgentEpisodeReplayBuffer
 from ray.tune.registry import register_env
 
 import pz_policymap as pm
@@ -112,6 +118,7 @@ ENVS = {
     "parallel": (ParallelPettingZooEnv, Meeting),
     "aec": (PettingZooEnv, NumberedTurns),
     "late": (ParallelSeats, partial(Meeting, late=True)),
+    "late_turns": (AECSeats, lambda: parallel_to_aec(Meeting(late=True))),
     "mixed_end": (ParallelSeats, partial(Meeting, mixed_end=True)),
     "turns": (AECSeats, NumberedTurns),
 }
@@ -196,11 +203,15 @@ def run(config: PPOConfig, mapping: Any = 3, iterations: int = 5, **settings: An
     return algorithm
 
 
+ITERATIONS = {"aec": 8, "turns": 8, "late_turns": 20}  # where an episode's steps are its agents' turns
+
+
 @pytest.mark.parametrize(
-    ("name", "runners"), [("aec", 2), ("aec", 0), ("parallel", 0), ("turns", 0), ("late", 0), ("mixed_end", 0)]
+    ("name", "runners"),
+    [("aec", 2), ("aec", 0), ("parallel", 0), ("turns", 0), ("late", 0), ("late_turns", 0), ("mixed_end", 0)],
 )
 def test_every_episode_plays_what_wrap_assigns_alone(tmp_path, name, runners):
-    run(make_config(tmp_path, name, runners), iterations=8 if name in ("aec", "turns") else 5)
+    run(make_config(tmp_path, name, runners), iterations=ITERATIONS.get(name, 5))
     recorded = lines(tmp_path)
     begun = by_env(recorded, "start")
     assert sorted(begun) == list(range(3 * max(runners, 1)))
@@ -316,6 +327,9 @@ def test_the_runners_were_killed_indeed(life):
 def test_a_runner_that_knows_no_numbers_refuses_to_begin(tmp_path):
     config = configure(make_config(tmp_path, runners=1, envs=1), 3, seed=SEED)
     runner = ray.remote(MultiAgentEnvRunner).remote(config=config, worker_index=1)
+    numbers = {"version": 1, "restores": 0, "environments": {"training/0": (4, 4, (0, 0, 0, 0), 0, True)}}
+    # A broadcast that reaches a restarted runner first brings numbers, but not the current mapping.
+    ray.get(runner.set_state.remote({"env_to_module_connector": {"EpisodeCounters": numbers}}))
     with pytest.raises(RuntimeError, match="env runner 1 was restarted and has not been told"):
         ray.get(runner.sample.remote(num_episodes=1))
     ray.kill(runner)
@@ -344,6 +358,50 @@ def test_a_checkpoint_of_a_local_runner_plays_unfinished_episodes_again(tmp_path
     after = by_env(lines(tmp_path / "recorded")[len(recorded) :], "start")
     for env, ended in by_env(recorded, "end").items():
         assert after[env] == alone(Meeting, env, len(ended) + len(after[env]))[len(ended) :]
+
+
+@pytest.mark.parametrize("runners", [0, 1])
+def test_a_running_algorithm_that_restores_a_checkpoint_goes_back_to_its_numbers(tmp_path, runners):
+    (tmp_path / "recorded").mkdir()
+    config = make_config(tmp_path / "recorded", runners=runners)
+    config.evaluation(evaluation_interval=1, evaluation_duration=2)
+    algorithm = configure(config, 3, seed=SEED, resample_every=EVERY).build_algo()
+
+    def train(iterations: int) -> dict[str, list[dict[str, Any]]]:
+        before = {group: len(lines(tmp_path / "recorded", group)) for group in ("training", "evaluation")}
+        for _ in range(iterations):
+            algorithm.train()
+        return {group: lines(tmp_path / "recorded", group)[start:] for group, start in before.items()}
+
+    saved = train(4)
+    checkpoint = algorithm.save_to_path(str(tmp_path / "checkpoint"))
+    train(6)
+    algorithm.restore_from_path(checkpoint)
+    after = train(6)
+    algorithm.stop()
+    for group, recorded in saved.items():
+        begun, over = by_env(recorded, "start"), {line["env"]: line["event"] == "end" for line in recorded}
+        assert sorted(begun) == [0, 1, 2]
+        for env, episodes in begun.items():
+            played = by_env(after[group], "start")[env]
+            first = len(episodes) if over[env] else len(episodes) - 1
+            due = alone(Meeting, env, first + len(played))[first:]
+            # What was created before, but had not begun, is played under its old number.
+            assert played == due or played[1:] == due[:-1], (group, env)
+            assert len(played) > EVERY
+
+
+def test_a_local_runner_beside_others_has_environments_of_its_own(tmp_path):
+    config = make_config(tmp_path, runners=1, envs=2).env_runners(create_local_env_runner=True)
+    config.env_runners(create_env_on_local_worker=True)
+    algorithm = configure(config, 3, seed=SEED, resample_every=EVERY).build_algo()
+    algorithm.env_runner.sample(num_timesteps=60)
+    algorithm.stop()
+    recorded = lines(tmp_path)
+    assert {line["pid"] for line in recorded} == {os.getpid()}
+    for env, played in by_env(recorded, "start").items():
+        assert len(played) > EVERY
+        assert played == alone(Meeting, 2 + env, len(played))  # the runner has environments 0 and 1
 
 
 def test_rllibs_own_environment_fails_where_an_agent_comes_late(tmp_path):
@@ -432,6 +490,10 @@ def test_another_mapping_is_followed_at_the_next_draw_or_now(tmp_path, now):
     algorithm.env_runner.sample(num_timesteps=5)
     with pytest.raises(ValueError, match="policy_2"):
         set_mapping(algorithm, 3)
+    with pytest.raises(ValueError, match="zoe"):
+        set_mapping(algorithm, pm.Fixed({"adam": 0, "mia": 0, "bob": 0}), now=True)
+    with pytest.raises(TypeError, match="algorithm must be an Algorithm, got None"):
+        set_mapping(None, 2)
     set_mapping(algorithm, pm.Fixed(1), now=now)
     algorithm.env_runner.sample(num_timesteps=60)
     algorithm.stop()
@@ -518,6 +580,9 @@ def test_what_replaces_a_part_of_it_is_an_error(tmp_path, replace, message):
         config.build_algo().train()
 
 
+OLD_STACK = PPOConfig().api_stack(enable_rl_module_and_learner=False, enable_env_runner_and_connector_v2=False)
+
+
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
@@ -529,13 +594,18 @@ def test_what_replaces_a_part_of_it_is_an_error(tmp_path, replace, message):
         ({"names": ["a", "b"]}, ValueError, "names must be distinct and at least 3"),
         ({"names": ["a", "b", "a"]}, ValueError, "names must be distinct"),
         ({"learners": [0.5]}, TypeError, "learners must be an integer, got 0.5"),
+        ({"learners": 0}, TypeError, "learners must be a sequence of policies, got 0"),
+        ({"learners": [0, 3]}, ValueError, "learners must act by modules that are there, .*, got 'policy_3'"),
         ({"names": ["a", "b", "c"], "learners": [3]}, ValueError, "names must name policy 3"),
+        ({"config": OLD_STACK}, ValueError, "config must be of the new API stack"),
         ({"mapping": pm.RoundRobin(3), "warmup_episodes": 2}, ValueError, "warmup_episodes must be 0"),
     ],
 )
-def test_a_wrong_argument_is_named(arguments, error, message):
+def test_a_wrong_argument_is_named_and_nothing_is_configured(arguments, error, message):
+    config = arguments.get("config", PPOConfig())
     with pytest.raises(error, match=message):
-        configure(**{"config": PPOConfig(), "mapping": 3, **arguments})
+        configure(**{"config": config, "mapping": 3, **arguments})
+    assert config == "PPO" or not config.is_multi_agent
 
 
 def test_a_mapping_that_spans_fewer_environments_is_an_error(tmp_path):
@@ -557,30 +627,105 @@ def test_an_assignment_survives_pickle_cut_and_state():
     )
     for those in (episode, episode.cut(), MultiAgentEpisode.from_state(episode.get_state())):
         assert {agent: those.module_for(agent) for agent in AGENTS} == assignment.modules
+    buffer = MultiAgentEpisodeReplayBuffer(capacity=10)
+    buffer.add([episode])
+    assert set(buffer.get_module_ids()) == {assignment.modules[agent] for agent in ("zoe", "bob", "mia")}
     with pytest.raises(KeyError, match="agent 'eve' has no seat"):
         episode.module_for("eve")
 
 
-def test_the_later_episode_of_each_environment_is_kept_in_a_merge():
-    def state(**counts: Any) -> dict[str, Any]:
-        return {
-            "version": 1,
-            "environments": {name: (episode, 0, (0,), 0, over) for name, (episode, over) in counts.items()},
-        }
+def counted(restores: int = 0, **counts: tuple[int, bool]) -> dict[str, Any]:
+    """The state of counters."""
+    environments = {name: (episode, 0, (0,), 0, over) for name, (episode, over) in counts.items()}
+    return {"version": 1, "restores": restores, "environments": environments}
 
+
+def test_the_later_episode_of_each_environment_is_kept_in_a_merge():
     counters = EpisodeCounters()
-    counters.set_state(state(a=(3, True), b=(5, False)))
-    counters.set("c", Count(1, 0, (0,)))
-    first, second = state(a=(4, False), b=(5, True)), state(a=(2, True), b=(5, False), c=(0, True), d=(0, False))
+    counters.set_state(counted(a=(3, True), b=(5, False)))
+    counters.begin("c", Count(0, 0, (0,)))
+    counters.end("c", Count(0, 0, (0,)))
+    counters.begin("c", Count(1, 0, (0,)))
+    first, second = counted(a=(4, False), b=(5, True)), counted(a=(2, True), b=(5, False), c=(0, True), d=(0, False))
     merged = counters.merge_states([first, second])
-    assert merged == state(a=(4, False), b=(5, True), c=(1, False), d=(0, False))
+    assert merged == counted(a=(4, False), b=(5, True), c=(1, False), d=(0, False))
     counters.set_state(merged)
     assert [counters.last(name).episode for name in "abcd"] == [3, 5, 1, -1]  # what was cut is played again, but c
 
 
+def test_a_restored_checkpoint_sets_numbers_back_and_what_is_older_is_not_heard(tmp_path):
+    counters, runner = EpisodeCounters(), EpisodeCounters()
+    counters.set_state(counted(a=(1, True)))
+    checkpoint = counters.save_to_path(str(tmp_path))
+    runner.set_state(counted(a=(1, True)))
+    for episode in (2, 3):
+        runner.begin("a", Count(episode, 0, (0,)))
+        runner.end("a", Count(episode, 0, (0,)))
+    runner.begin("a", Count(4, 0, (0,)))
+    old = runner.get_state()
+    counters.learn([old])
+    assert counters.last("a").episode == 3
+    counters.restore_from_path(checkpoint)
+    restored = counters.get_state()
+    assert restored == counted(restores=1, a=(1, True))
+    assert counters.merge_states([old]) == restored
+    runner.set_state(restored)
+    runner.set_state(old)  # a broadcast that comes late
+    runner.end("a", Count(4, 0, (0,)))  # of the episode that was under way
+    runner.begin("a", Count(5, 0, (0,)))  # of the one that had been created
+    assert runner.get_state() == restored
+    runner.begin("a", Count(2, 0, (0,)))
+    assert runner.last("a").episode == 2
+    counters.restore_from_path(checkpoint)
+    assert counters.get_state() == counted(restores=2, a=(1, True))
+
+
+def test_a_state_of_another_version_is_refused():
+    with pytest.raises(ValueError, match="version of a state must be 1, got 2"):
+        EpisodeCounters().set_state({**counted(), "version": 2})
+
+
+class Inside(MultiAgentEnv):
+    """An environment of RLlib's kind that keeps something else in `env`."""
+
+    possible_agents: ClassVar[list[str]] = AGENTS
+    env = SimpleNamespace(possible_agents=["nobody"])
+
+
+def test_seats_are_the_possible_agents_in_their_order():
+    turns = parallel_to_aec(Meeting())
+    for env in (Inside(), ParallelPettingZooEnv(Meeting()), PettingZooEnv(turns), ParallelSeats(Meeting())):
+        assert seats(env) == tuple(AGENTS)
+    assert AECSeats(turns).possible_agents == AGENTS
+
+
 @pytest.mark.parametrize("agents", [None, []])
 def test_an_environment_without_possible_agents_is_an_error(agents):
-    env = SimpleNamespace(par_env=SimpleNamespace(possible_agents=agents))
-    env.unwrapped = env
-    with pytest.raises(ValueError, match="possible_agents must be known before an episode begins"):
-        seats(env)
+    env = Meeting()
+    env.possible_agents = agents
+    for make in (ParallelSeats, lambda env: seats(ParallelPettingZooEnv(env))):
+        with pytest.raises(ValueError, match="possible_agents must be known before an episode begins"):
+            make(env)
+
+
+@pytest.mark.parametrize(("wrapper", "kind"), [(ParallelSeats, "ParallelEnv"), (AECSeats, "AECEnv")])
+def test_an_environment_of_the_other_kind_is_an_error(wrapper, kind):
+    env = parallel_to_aec(Meeting()) if kind == "ParallelEnv" else Meeting()
+    with pytest.raises(TypeError, match=f"env must be a {kind} of PettingZoo, got"):
+        wrapper(env)
+
+
+def test_the_example_trains_three_modules_and_prints_who_met_whom():
+    example = Path(__file__).parents[2] / "examples" / "rllib_population.py"
+    done = subprocess.run([sys.executable, str(example)], capture_output=True, text=True, check=True)
+    iterations = re.findall(r"iteration (\d): mean returns {(.*)}", done.stdout)
+    assert [number for number, _ in iterations] == ["0", "1", "2"]
+    assert all(
+        re.findall(r"'(\w+)': -\d", returns) == ["policy_0", "policy_1", "policy_2"] for _, returns in iterations
+    )
+    met = {(first, second): int(episodes) for first, second, episodes in re.findall(MET, done.stdout)}
+    assert list(met) == [("0", "0"), ("0", "1"), ("0", "2"), ("1", "1"), ("1", "2"), ("2", "2")]
+    assert all(met.values())
+
+
+MET = r"policies (\d) and (\d) met in (\d+) episodes"

@@ -8,6 +8,9 @@
 
 Policy i acts by the module `policy_i`, or by `names[i]`. Environment i of runner w plays what
 `pm.wrap(env, mapping, seed=0, env_index=(w - 1) * num_envs_per_env_runner + i)` would.
+
+Episode numbers are saved in RLlib's checkpoints. An algorithm that restores an older one while it runs goes back to its
+numbers: what its runners are playing then is played out and not counted.
 """
 
 from pz_policymap.adapters.rllib.assignment import Assignment as Assignment

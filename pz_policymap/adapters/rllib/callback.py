@@ -7,7 +7,7 @@ from typing import Any
 
 from ray.rllib.callbacks.callbacks import RLlibCallback
 
-from pz_policymap.adapters.rllib.assignment import Assignment
+from pz_policymap.adapters.rllib.assignment import Assignment, Count
 from pz_policymap.adapters.rllib.counters import EpisodeCounters
 from pz_policymap.adapters.rllib.environments import seats
 from pz_policymap.adapters.rllib.module_mapping import ModuleMapping
@@ -31,13 +31,9 @@ class AssignPolicies(RLlibCallback):
                 f"got merge_env_runner_states={config.merge_env_runner_states!r}, "
                 f"broadcast_env_runner_states={config.broadcast_env_runner_states!r}"
             )
-        check_modules(self._built_with, config)
-        if algorithm.eval_env_runner_group is not None:
-            evaluation = algorithm.evaluation_config
-            check_modules(mapping_of(evaluation), config)
-            mapping_of(evaluation).check(num_envs(evaluation))
+        for group, of_group in groups_of(algorithm):
+            check_mapping(mapping_of(of_group), algorithm, group, of_group)
         if algorithm.env_runner_group is not None:
-            self._built_with.check(num_envs(config))
             self._tell(algorithm, algorithm.env_runner_group)
 
     def on_episode_created(
@@ -57,11 +53,11 @@ class AssignPolicies(RLlibCallback):
 
     def on_episode_start(self, *, episode: Any, env_runner: Any, **_: Any) -> None:
         """Counts an episode whose environment has been reset."""
-        self._count(episode, env_runner, over=False)
+        counters_of(env_runner).begin(*_counted(episode, env_runner))
 
     def on_episode_end(self, *, episode: Any, env_runner: Any, **_: Any) -> None:
         """Takes down that an episode need not be played again."""
-        self._count(episode, env_runner, over=True)
+        counters_of(env_runner).end(*_counted(episode, env_runner))
 
     def on_evaluate_start(self, *, algorithm: Any, **_: Any) -> None:
         """Tells evaluation runners where they stand: RLlib's own message may be dropped behind that of the weights."""
@@ -87,37 +83,23 @@ class AssignPolicies(RLlibCallback):
         self._tell(algorithm, env_runner_group, is_evaluation, list(env_runner_indices))
 
     def _tell(self, algorithm: Any, group: Any, evaluation: bool = False, restarted: list[int] | None = None) -> None:
-        """Hands runners the counters and the mapping, and fails here if the mapping fails on what comes next.
-
-        A runner that fails is restarted by RLlib for ever, and its error is only logged.
-        """
+        """Hands runners the counters and the mapping."""
         config = algorithm.evaluation_config if evaluation else algorithm.config
         mapping = algorithm.config.policy_mapping_fn
         if evaluation and mapping is self._built_with:
             mapping = config.policy_mapping_fn  # an evaluation may have a mapping of its own, until another is set
+        if restarted is None:
+            whom, episodes = {}, 1
+        else:
+            whom, episodes = {"remote_worker_ids": restarted, "local_env_runner": False}, _LOOK_AHEAD
+        rehearse(mapping, algorithm, group, config, episodes, **whom)
         state = algorithm_counters(algorithm).get_state()
 
-        def hear(runner: Any) -> tuple[int, tuple[Hashable, ...]] | None:
+        def hear(runner: Any) -> None:
             runner.config.multi_agent(policy_mapping_fn=mapping)
-            counters_of(runner).set_state(state)
-            return None if runner.env is None else (first_env_index(runner), seats(runner.env.envs[0]))
+            counters_of(runner).tell(state)
 
-        settings = {} if restarted is None else {"remote_worker_ids": restarted, "local_env_runner": False}
-        for answer in group.foreach_env_runner(hear, **settings):
-            for env_index in [] if answer is None else range(answer[0], answer[0] + config.num_envs_per_env_runner):
-                count = algorithm_counters(algorithm).last(_name(config, env_index))
-                for _ in range(_LOOK_AHEAD if restarted else 1):
-                    assignment = mapping.begin(count, env_index, answer[1])
-                    assignment.check(algorithm.config.policies)
-                    count = assignment.count
-
-    @staticmethod
-    def _count(episode: Any, env_runner: Any, over: bool) -> None:
-        assignment = episode.agent_to_module_mapping_fn
-        if not isinstance(assignment, Assignment) or assignment.count is None:
-            raise TypeError(f"agent_to_module_mapping_fn must be the Assignment of the episode, got {assignment!r}")
-        name = _name(env_runner.config, assignment.env_index)
-        counters_of(env_runner).set(name, assignment.count._replace(over=over))
+        group.foreach_env_runner(hear, **whom)
 
 
 def mapping_of(config: Any) -> ModuleMapping:
@@ -131,12 +113,41 @@ def mapping_of(config: Any) -> ModuleMapping:
     return mapping
 
 
-def check_modules(mapping: ModuleMapping, config: Any) -> None:
-    """Raises a ValueError where a policy of a population of known size has no module."""
+def groups_of(algorithm: Any) -> list[tuple[Any, Any]]:
+    """Returns the groups of env runners that an algorithm has, those of training first, each with its configuration."""
+    groups = (
+        (algorithm.env_runner_group, algorithm.config),
+        (algorithm.eval_env_runner_group, algorithm.evaluation_config),
+    )
+    return [(group, config) for group, config in groups if group is not None]
+
+
+def check_mapping(mapping: ModuleMapping, algorithm: Any, group: Any, config: Any) -> None:
+    """Raises an error where a mapping cannot serve a group of env runners, or a policy of it has no module."""
+    modules = sorted(algorithm.config.policies)
     for policy in range(mapping.mapping.num_policies or 0):
-        if mapping.module(policy) not in config.policies:
-            modules = sorted(config.policies)
+        if mapping.module(policy) not in modules:
             raise ValueError(f"policy {policy} acts by module {mapping.module(policy)!r}, which is not among {modules}")
+    mapping.check(num_envs(config))
+    rehearse(mapping, algorithm, group, config)
+
+
+def rehearse(mapping: ModuleMapping, algorithm: Any, group: Any, config: Any, episodes: int = 1, **whom: Any) -> None:
+    """Fails here where a mapping would fail on what comes next.
+
+    A runner that fails is restarted by RLlib for ever, and its error is only logged.
+    """
+
+    def place(runner: Any) -> tuple[int, tuple[Hashable, ...]] | None:
+        return None if runner.env is None else (first_env_index(runner), seats(runner.env.envs[0]))
+
+    for first, agents in filter(None, group.foreach_env_runner(place, **whom)):
+        for env_index in range(first, first + config.num_envs_per_env_runner):
+            count = algorithm_counters(algorithm).last(_name(config, env_index))
+            for _ in range(episodes):
+                assignment = mapping.begin(count, env_index, agents)
+                assignment.check(algorithm.config.policies)
+                count = assignment.count
 
 
 def counters_of(env_runner: Any) -> EpisodeCounters:
@@ -169,6 +180,14 @@ def _first_counters(pipeline: Any) -> EpisodeCounters:
         )
     counters: EpisodeCounters = pipeline[0]
     return counters
+
+
+def _counted(episode: Any, env_runner: Any) -> tuple[str, Count]:
+    """Returns what an episode's environment is called among the counters, and how the episode is counted."""
+    assignment = episode.agent_to_module_mapping_fn
+    if not isinstance(assignment, Assignment) or assignment.count is None:
+        raise TypeError(f"agent_to_module_mapping_fn must be the Assignment of the episode, got {assignment!r}")
+    return _name(env_runner.config, assignment.env_index), assignment.count
 
 
 def _name(config: Any, env_index: int | None) -> str:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.utils import force_list
 
-from pz_policymap.adapters.rllib.callback import AssignPolicies, check_modules, mapping_of, num_envs
+from pz_policymap.adapters.rllib.callback import AssignPolicies, check_mapping, groups_of, mapping_of
 from pz_policymap.adapters.rllib.counters import EpisodeCounters
 from pz_policymap.adapters.rllib.module_mapping import ModuleMapping
 from pz_policymap.arguments import integer
@@ -54,13 +55,18 @@ def configure(
     """
     if not isinstance(config, AlgorithmConfig):
         raise TypeError(f"config must be an AlgorithmConfig, got {config!r}")
+    if not config.enable_env_runner_and_connector_v2:
+        raise ValueError("config must be of the new API stack, got one with enable_env_runner_and_connector_v2=False")
     rule = ModuleMapping(mapping, seed, resample_every, warmup_episodes, names)
     earlier = config.policy_mapping_fn.known_names if isinstance(config.policy_mapping_fn, ModuleMapping) else ()
-    if rule.known_names and (not config.is_multi_agent or set(config.policies) == set(earlier)):
-        config.multi_agent(policies=dict.fromkeys(rule.known_names, (None, None, None, None)))
+    ours = not config.is_multi_agent or set(config.policies) == set(earlier)
+    modules = rule.known_names if ours else tuple(config.policies)
+    trained = None if learners is None else _trained(learners, rule, modules)
+    if ours and modules:
+        config.multi_agent(policies=dict.fromkeys(modules, (None, None, None, None)))
     config.multi_agent(policy_mapping_fn=rule)
-    if learners is not None:
-        config.multi_agent(policies_to_train=[rule.module(integer("learners", policy, 0)) for policy in learners])
+    if trained is not None:
+        config.multi_agent(policies_to_train=trained)
     others = [callback for callback in force_list(config.callbacks_class) if callback is not AssignPolicies]
     config.callbacks([AssignPolicies, *others])
     before = config._env_to_module_connector
@@ -88,9 +94,11 @@ def set_mapping(algorithm: Any, mapping: MappingLike, *, names: Sequence[str] | 
     Raises:
         TypeError, ValueError: As `configure` does, or if a policy has no module; the old mapping stays then.
     """
+    if not isinstance(algorithm, Algorithm):
+        raise TypeError(f"algorithm must be an Algorithm, got {algorithm!r}")
     rule = mapping_of(algorithm.config).follow(mapping, names, now)
-    check_modules(rule, algorithm.config)
-    rule.check(num_envs(algorithm.config))
+    for group, config in groups_of(algorithm):
+        check_mapping(rule, algorithm, group, config)
 
     def follow(runner: Any) -> None:
         runner.config.multi_agent(policy_mapping_fn=rule)
@@ -98,9 +106,19 @@ def set_mapping(algorithm: Any, mapping: MappingLike, *, names: Sequence[str] | 
     algorithm.config._is_frozen = False  # as RLlib does it in add_module
     algorithm.config.multi_agent(policy_mapping_fn=rule)
     algorithm.config.freeze()
-    for group in (algorithm.env_runner_group, algorithm.eval_env_runner_group):
-        if group is not None:
-            group.foreach_env_runner(follow)
+    for group, _ in groups_of(algorithm):
+        group.foreach_env_runner(follow)
+
+
+def _trained(learners: Iterable[int], rule: ModuleMapping, modules: Sequence[str]) -> list[str]:
+    """Returns the modules of the policies that learn, or raises where one is not among those that are known."""
+    if not isinstance(learners, Iterable) or isinstance(learners, str):
+        raise TypeError(f"learners must be a sequence of policies, got {learners!r}")
+    trained = [rule.module(integer("learners", policy, 0)) for policy in learners]
+    for module in trained:
+        if modules and module not in modules:
+            raise ValueError(f"learners must act by modules that are there, {list(modules)}, got {module!r}")
+    return trained
 
 
 class CountersFirst:

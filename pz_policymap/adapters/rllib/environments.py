@@ -6,6 +6,7 @@ from collections.abc import Hashable
 from typing import Any
 
 import gymnasium
+from pettingzoo import AECEnv, ParallelEnv
 from ray.rllib.env.wrappers.pettingzoo_env import ParallelPettingZooEnv, PettingZooEnv
 
 
@@ -18,6 +19,10 @@ class ParallelSeats(ParallelPettingZooEnv):
     Args:
         env: A Parallel environment with `possible_agents`.
 
+    Raises:
+        TypeError: If it is no Parallel environment.
+        ValueError: If it has no `possible_agents`.
+
     Example:
         >>> from mpe2 import simple_spread_v3
         >>> ParallelSeats(simple_spread_v3.parallel_env(N=3)).possible_agents
@@ -25,6 +30,7 @@ class ParallelSeats(ParallelPettingZooEnv):
     """
 
     def __init__(self, env: Any) -> None:
+        _check_kind(env, ParallelEnv)
         super().__init__(env)
         _seat_all(self, env)
 
@@ -46,6 +52,7 @@ class AECSeats(PettingZooEnv):
     """
 
     def __init__(self, env: Any) -> None:
+        _check_kind(env, AECEnv)
         super().__init__(env)
         _seat_all(self, env)
 
@@ -64,19 +71,29 @@ def seats(env: Any) -> tuple[Hashable, ...]:
         ValueError: If it has none.
     """
     inner = env.unwrapped
-    inner = getattr(inner, "par_env", getattr(inner, "env", inner))
+    if isinstance(inner, ParallelPettingZooEnv):
+        inner = inner.par_env
+    elif isinstance(inner, PettingZooEnv):
+        inner = inner.env
     agents = tuple(getattr(inner, "possible_agents", None) or ())
     if not agents:
         raise ValueError(f"possible_agents must be known before an episode begins, {inner!r} has none")
     return agents
 
 
+def _check_kind(env: Any, kind: type) -> None:
+    """Raises a TypeError where an environment is not of PettingZoo's kind."""
+    if not isinstance(env, kind):
+        raise TypeError(f"env must be a {kind.__name__} of PettingZoo, got {env!r}")
+
+
 def _seat_all(wrapper: Any, env: Any) -> None:
     """Gives RLlib's wrapper all possible agents, with their spaces."""
-    wrapper.possible_agents = list(env.possible_agents)
-    wrapper.agents = list(env.possible_agents)
-    wrapper.observation_spaces = {agent: env.observation_space(agent) for agent in env.possible_agents}
-    wrapper.action_spaces = {agent: env.action_space(agent) for agent in env.possible_agents}
+    agents = seats(wrapper)
+    wrapper.possible_agents = list(agents)
+    wrapper.agents = list(agents)
+    wrapper.observation_spaces = {agent: env.observation_space(agent) for agent in agents}
+    wrapper.action_spaces = {agent: env.action_space(agent) for agent in agents}
     wrapper.observation_space = gymnasium.spaces.Dict(wrapper.observation_spaces)
     wrapper.action_space = gymnasium.spaces.Dict(wrapper.action_spaces)
 

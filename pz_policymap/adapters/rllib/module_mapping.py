@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pz_policymap.adapters.rllib.assignment import Assignment, Count
-from pz_policymap.arguments import seed_of
+from pz_policymap.arguments import integer, seed_of
 from pz_policymap.assigner import PolicyAssigner
 from pz_policymap.cadence import Cadence
 from pz_policymap.drawn import Drawn, Numbers, redrawn
@@ -67,7 +67,7 @@ class ModuleMapping:
             "resample_every": resample_every,
             "warmup_episodes": warmup_episodes,
             "names": None if names is None else _checked_names(names, rule),
-            "redraws": redraws,
+            "redraws": integer("redraws", redraws, 0),
         }
         for name, value in settings.items():
             object.__setattr__(self, name, value)
