@@ -341,19 +341,19 @@ class PolicyAssigner:
             end = rule.num_policies or MAX_INDEX + 1
             if policy_ids.size and policy_ids.max() >= end:
                 raise ValueError(f"state does not fit: 'policies' must be below {end}, got {policy_ids.max()}")
+        bound = rule  # of an older rule the name alone is known; nobody but a late agent could tell
+        if same_rule and (draw_episode >= 0).any():
             said = iter(weights)
             try:
                 bound = rule.bind(lambda _: next(said))
             except Exception as error:
-                raise ValueError(f"state does not fit: {rule.fingerprint} refuses its weights: {error}") from error
-        else:
-            bound = rule  # the draw followed an older rule, known by name alone; nobody but a late agent could tell
+                raise ValueError(f"state does not fit: {rule.fingerprint} refuses its weights: {error!r}") from error
         self._source, self.pinned = source, source is not None
         self._episode, self._draw_episode = episode, draw_episode
         self._redraw_from = np.where(redraw < 0, _NEVER, redraw) if (redraw >= 0).any() else None
         self._stale = np.ones(self.num_envs, np.bool_)
         followed = rule if same_rule else drawn_by
-        self._drawn = Drawn(agents, read_only(policy_ids), followed, bound, weights if same_rule else [])
+        self._drawn = Drawn(agents, read_only(policy_ids), followed, bound, weights)
 
     def _identity(self) -> dict[str, Any]:
         """What a state must have in common with the assigner that loads it."""

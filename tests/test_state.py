@@ -117,6 +117,27 @@ class TestResuming:
             assigner = resumed
         assert assigner.state_dict()["draw"]["mapping"] == pm.Uniform(1000).fingerprint
 
+    def test_a_mapping_that_asks_for_weights_may_be_saved_before_its_first_draw(self, tmp_path):
+        rule = pm.Weighted(lambda: [0.2, 0.8])
+        resumed = assigner_of(rule, seed=0)
+        resumed.load_state_dict(through_file(tmp_path, assigner_of(rule, seed=0)))
+        assert (resumed.begin_episodes() == assigner_of(rule, seed=0).begin_episodes()).all()
+
+    def test_a_mapping_that_comes_back_after_another_finds_the_weights_of_its_draw(self, tmp_path):
+        weights = [1.0, 0.0]
+        first = pm.Weighted(lambda: weights)
+        assigner = assigner_of(first, agents=None, seed=0)
+        assigner.begin_episodes(agents=["a"])
+        assigner.set_mapping(pm.Fixed(3))
+        meanwhile = assigner_of(pm.Fixed(3), agents=None, seed=0)
+        meanwhile.load_state_dict(through_file(tmp_path, assigner))
+        meanwhile.set_mapping(first)
+        weights[:] = [0.0, 1.0]
+        resumed = assigner_of(first, agents=None, seed=0)
+        resumed.load_state_dict(through_file(tmp_path, meanwhile))
+        resumed.add_agents(["b"])
+        assert resumed.assignment() == {"a": 0, "b": 0}
+
     def test_the_state_is_a_copy(self):
         assigner = assigner_of(num_envs=3, seed=0)
         assigner.begin_episodes()
@@ -189,6 +210,22 @@ class TestUnfinishedEpisodes:
         env.step(0)  # the last agent has ended; it is still listed
         assert env.agents == ["b"]
         assert env.assigner.state_dict()["episode"] == 0
+
+    @pytest.mark.parametrize("make", [StubParallel, StubAEC])
+    @pytest.mark.parametrize("ended", [True, False])
+    def test_a_reset_that_fails_after_the_environment_has_begun_anew_changes_nothing(self, make, ended):
+        def rule(agents, draw):
+            return dict.fromkeys(agents, 1 // (1 - draw.episode))
+
+        env = pm.wrap(make(), rule, resample_every=1, seed=0)
+        env.reset()
+        if ended:
+            play_out(env)
+        before = env.assigner.state_dict()
+        for _ in range(2):
+            with pytest.raises(ValueError, match="ZeroDivisionError"):
+                env.reset()
+            assert env.assigner.state_dict() == before
 
     def test_an_unfinished_episode_keeps_the_weights_of_its_draw(self):
         weights = [1.0, 0.0]

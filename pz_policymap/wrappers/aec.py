@@ -75,6 +75,7 @@ class PolicyMapAEC(PolicyTags[AgentID], BaseWrapper[AgentID, ObsType, ActionType
             KeyError: If a matchup is forced for an agent that is not there.
         """
         forced, options = self._take_forced(options)
+        self._over = not self._unfinished()
         self.env.reset(seed=seed, options=options)
         self._begin_episode(self.env.infos, seed, forced)
 
@@ -106,10 +107,8 @@ class PolicyMapAEC(PolicyTags[AgentID], BaseWrapper[AgentID, ObsType, ActionType
         )
 
     @override
-    def _unfinished(self) -> bool:
+    def _playing(self) -> bool:
         env = self.env
-        if not self._tags:
-            return False
         try:
             return not all(env.terminations[agent] or env.truncations[agent] for agent in env.agents)
         except AttributeError:

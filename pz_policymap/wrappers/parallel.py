@@ -75,6 +75,7 @@ class PolicyMapParallel(PolicyTags[AgentID], BaseParallelWrapper[AgentID, ObsTyp
             KeyError: If a matchup is forced for an agent that is not there.
         """
         forced, options = self._take_forced(options)
+        self._over = not self._unfinished()
         observations, infos = self.env.reset(seed=seed, options=options)
         self._begin_episode(infos, seed, forced)
         return observations, self._tag_all(infos, observations)
@@ -102,5 +103,5 @@ class PolicyMapParallel(PolicyTags[AgentID], BaseParallelWrapper[AgentID, ObsTyp
         return observations, rewards, terminations, truncations, tagged
 
     @override
-    def _unfinished(self) -> bool:
-        return bool(self._tags and getattr(self.env, "agents", ()))
+    def _playing(self) -> bool:
+        return bool(getattr(self.env, "agents", ()))

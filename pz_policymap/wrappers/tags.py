@@ -49,6 +49,7 @@ class PolicyTags(Generic[AgentID]):
         )
         self.assigner.watch(self._unfinished)
         self._tags: dict[AgentID, Info] = {}  # each agent's {info_key: policy} in this episode
+        self._over = False  # whether the episode had ended when `reset` was called, which may have raised
 
     def __getattr__(self, name: str) -> Any:
         own = getattr(type(self), name, None)
@@ -86,6 +87,10 @@ class PolicyTags(Generic[AgentID]):
 
     def _unfinished(self) -> bool:
         """Whether an episode is being played."""
+        return bool(self._tags) and not self._over and self._playing()
+
+    def _playing(self) -> bool:
+        """Whether the environment is in the middle of an episode."""
         raise NotImplementedError
 
     def _require_reset(self, name: str) -> None:
@@ -119,6 +124,7 @@ class PolicyTags(Generic[AgentID]):
             assignment = {agent: assignment[agent] for agent in live}  # not those of earlier episodes of the block
         assignment.update(forced)
         self._tags = {agent: {self.info_key: policy} for agent, policy in assignment.items()}
+        self._over = False
 
     def _check_free(self, agent: Any, info: Any) -> None:
         if isinstance(info, Mapping) and self.info_key in info:
