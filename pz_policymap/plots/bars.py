@@ -61,11 +61,11 @@ def ratings(
     rows = np.arange(len(shown))
     low, high = float((values - errors).min()), float((values + errors).max())
     spread = max(high - low, 1.0)
-    _rows(axes, len(shown), low - 0.06 * spread, high + 0.4 * spread)
-    axes.axvline(0.0, color=FAINT, linewidth=0.8, zorder=0.5)  # the mean of all
+    _rows(axes, len(shown), low - 0.06 * spread, high + 0.3 * spread)
+    axes.axvline(0.0, color=FAINT, linewidth=1.2, zorder=0.5)  # the mean of all
     axes.hlines(rows, values - errors, values + errors, color=POLICY_COLORS[0], linewidth=2.0)
     axes.plot(values, rows, "o", color=POLICY_COLORS[0], markersize=min(6.0, 0.45 * _row_height(axes)))
-    column = [[high + 0.22 * spread, row, 0.36 * spread, 1.0] for row in rows]
+    column = [[high + 0.165 * spread, row, 0.27 * spread, 1.0] for row in rows]
     texts = [
         f"{value:+.0f} ± {error:.0f}".replace("-", "\N{MINUS SIGN}")
         for value, error in zip(values, errors, strict=True)
