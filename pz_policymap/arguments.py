@@ -7,6 +7,8 @@ import operator
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
 MAX_INDEX = 2**31 - 1  # policy ids are kept as int32
 
 
@@ -34,6 +36,17 @@ def integer(name: str, value: Any, minimum: int, maximum: int | None = None) -> 
         limits = f"at least {minimum}" if maximum is None else f"from {minimum} to {maximum}"
         raise ValueError(f"{name} must be {limits}, got {number}")
     return number
+
+
+def boolean(name: str, value: Any) -> bool:
+    """Returns `value`, True or False, as a plain bool; what only counts as one is refused.
+
+    Raises:
+        TypeError: If it is neither.
+    """
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} must be True or False, got {value!r}")
+    return bool(value)
 
 
 def text(name: str, value: Any) -> str:

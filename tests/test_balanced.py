@@ -189,7 +189,7 @@ def test_a_million_seats_are_shared_out_exactly():
     ("make", "error", "message"),
     [
         (lambda: Balanced(0, 4), ValueError, "policies must be from 1"),
-        (lambda: Balanced(2), ValueError, "num_envs must be at least 1, got 0"),
+        (lambda: Balanced(2), TypeError, "num_envs must be an integer, got None"),
         (lambda: Balanced(2, 0), ValueError, "num_envs must be at least 1, got 0"),
         (lambda: Balanced(2, 2.5), TypeError, "num_envs must be an integer, got 2.5"),
         (lambda: Balanced(2, 4, [1, 2, 3]), ValueError, "weights must be 2, one a policy, got 3"),

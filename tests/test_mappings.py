@@ -5,7 +5,18 @@ from functools import cached_property
 import numpy as np
 import pytest
 
-from pz_policymap import ByEnvIndex, Draw, Fixed, FromFunction, PolicyMapping, Shared, Uniform, Weighted
+from pz_policymap import (
+    ByEnvIndex,
+    Draw,
+    Fixed,
+    Focal,
+    FromFunction,
+    PolicyMapping,
+    RoundRobin,
+    Shared,
+    Uniform,
+    Weighted,
+)
 from pz_policymap.mappings.base import describe
 from pz_policymap.mappings.convert import as_mapping
 
@@ -148,6 +159,11 @@ def test_the_size_of_the_population_is_known_where_it_is_declared(rule, size):
         (lambda: Uniform([1, 1]), ValueError, r"policies must be distinct, got \[1, 1\]"),
         (lambda: Uniform([0, -1]), ValueError, r"policies\[1\] must be from 0"),
         (lambda: Uniform([0, 1.5]), TypeError, r"policies\[1\] must be an integer, got 1.5"),
+        (lambda: Uniform(4, mix="no"), TypeError, "mix must be True or False, got 'no'"),
+        (lambda: Uniform(4, replace=0), TypeError, "replace must be True or False, got 0"),
+        (lambda: RoundRobin(4, self_matches=None), TypeError, "self_matches must be True or False, got None"),
+        (lambda: RoundRobin(4, ordered_seats=1), TypeError, "ordered_seats must be True or False, got 1"),
+        (lambda: Focal(Fixed(0), Uniform(4), rotate="yes"), TypeError, "rotate must be True or False, got 'yes'"),
         (lambda: Uniform(4, mix=False, replace=False), ValueError, "mix=False .* replace=False"),
         (lambda: Weighted([0.5, float("nan")]), ValueError, "weights must be finite and not negative"),
         (lambda: Weighted([0.5, float("inf")]), ValueError, "weights must be finite and not negative"),

@@ -668,7 +668,7 @@ class TestState:
         [
             (pm.Payoff(2, decay=0.9), pm.Payoff(2), "decay=1.0, this ledger 0.9"),
             (pm.Payoff(2), pm.Payoff(2, prior=0.5), "prior=0.5, this ledger 1.0"),
-            (pm.PolicyStatistics(2, window=5), pm.PolicyStatistics(2), "window=100, here it is 5"),
+            (pm.PolicyStatistics(2, window=5), pm.PolicyStatistics(2), "window=100, this ledger 5"),
         ],
     )
     def test_a_ledger_with_other_settings_is_refused(self, mine, other, message):

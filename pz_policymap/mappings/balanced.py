@@ -46,7 +46,7 @@ class Balanced(FromPopulation):
         [[0, 0], [1, 0], [0, 2], [0, 0], [0, 0]]
     """
 
-    num_envs: int = 0  # refused: it must be given, but a field where the base has a property needs a default
+    num_envs: int = None  # type: ignore[assignment]  # must be given; a field where the base has a property
     weights: ArrayLike | None = None
 
     def __post_init__(self) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from pz_policymap.arguments import integer
+from pz_policymap.arguments import boolean, integer
 from pz_policymap.draw import Draw
 from pz_policymap.mappings.base import Ask, PolicyIds, PolicyMapping
 from pz_policymap.mappings.checked import checked_assign
@@ -37,7 +37,7 @@ class Focal(PolicyMapping):
             first ones.
 
     Raises:
-        TypeError: If `focal` or `background` is no `PolicyMapping`, or `num_focal` no integer.
+        TypeError: If `focal` or `background` is no `PolicyMapping`, `num_focal` no integer, or `rotate` no bool.
         ValueError: If `num_focal` is out of range, or if one of the two cannot serve the seats that it may be given.
 
     Example:
@@ -59,6 +59,7 @@ class Focal(PolicyMapping):
         nested("focal", self.focal)
         nested("background", self.background)
         object.__setattr__(self, "num_focal", integer("num_focal", self.num_focal, 1))
+        object.__setattr__(self, "rotate", boolean("rotate", self.rotate))
 
     @property
     @override

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from typing_extensions import override
 
-from pz_policymap.arguments import integer
+from pz_policymap.arguments import boolean, integer
 from pz_policymap.draw import Draw
 from pz_policymap.mappings.base import PolicyIds
 from pz_policymap.mappings.matchups import count_matchups, matchups
@@ -33,7 +33,7 @@ class RoundRobin(FromPopulation):
             meets once, the lower index in the earlier seat.
 
     Raises:
-        TypeError: If `policies` or `num_envs` is no integer.
+        TypeError: If `policies` or `num_envs` is no integer, or `self_matches` or `ordered_seats` no bool.
         ValueError: If an argument is out of range; if there are more than 2**63 matchups, or with `self_matches=False`
             none, for there are fewer policies than seats.
 
@@ -56,6 +56,8 @@ class RoundRobin(FromPopulation):
         object.__setattr__(self, "num_envs", integer("num_envs", self.num_envs, 1))
         if self.order not in ("lexicographic", "seeded"):
             raise ValueError(f"order must be 'lexicographic' or 'seeded', got {self.order!r}")
+        for name in ("self_matches", "ordered_seats"):
+            object.__setattr__(self, name, boolean(name, getattr(self, name)))
 
     @property
     @override

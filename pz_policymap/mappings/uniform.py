@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
+from pz_policymap.arguments import boolean
 from pz_policymap.draw import Draw
 from pz_policymap.mappings.base import PolicyIds
 from pz_policymap.mappings.population import FromPopulation
@@ -27,7 +28,7 @@ class Uniform(FromPopulation):
             policies as seats.
 
     Raises:
-        TypeError: If `policies` is or holds anything but integers.
+        TypeError: If `policies` is or holds anything but integers, or if `mix` or `replace` is no bool.
         ValueError: If there are no policies, if one is negative or named twice, or if `replace=False` comes with
             `mix=False`. With `replace=False`, also where an environment has more seats than there are policies.
 
@@ -45,6 +46,8 @@ class Uniform(FromPopulation):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        for name in ("mix", "replace"):
+            object.__setattr__(self, name, boolean(name, getattr(self, name)))
         if not self.mix and not self.replace:
             raise ValueError("mix=False plays one policy in every seat, which replace=False forbids")
 

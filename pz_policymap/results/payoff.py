@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pz_policymap.arguments import integer, number
+from pz_policymap.results.checks import check_episode, check_settings
 from pz_policymap.results.episode import Episode
 from pz_policymap.results.games import games
 from pz_policymap.results.ratings import Ratings, bradley_terry
@@ -171,14 +172,7 @@ class Payoff:
             TypeError: If it is no `Episode`.
             ValueError: If a policy is not of this population; nothing has changed then.
         """
-        if not isinstance(episode, Episode):
-            raise TypeError(f"episode must be an Episode, got {episode!r}")
-        highest = max(episode.policies)
-        if highest >= self.num_policies:
-            raise ValueError(
-                f"policies must be below num_policies={self.num_policies}, got {list(episode.policies)}; "
-                f"grow({highest + 1}) makes room"
-            )
+        check_episode(episode, self.num_policies)
         policies, seats, played, results = games(episode)
         returns: list[list[float]] = [[] for _ in policies]
         for position, value in zip(seats, episode.returns, strict=True):
@@ -253,11 +247,7 @@ class Payoff:
             ValueError: If it is of another version, or of a ledger with another decay or prior, or damaged; nothing
                 has changed then.
         """
-        if not isinstance(state, Mapping):
-            raise TypeError(f"state must be a dict, got {type(state).__name__}")
-        for name, mine in {"version": STATE_VERSION, "decay": self.decay, "prior": self.prior}.items():
-            if state.get(name) != mine:
-                raise ValueError(f"state does not fit: it has {name}={state.get(name)!r}, this ledger {mine!r}")
+        check_settings(state, {"version": STATE_VERSION, "decay": self.decay, "prior": self.prior})
         table = np.array(state.get("table"))
         size, width = len(table) if table.ndim else 0, self._table.shape[2]
         if table.dtype != np.float64 or not size or table.shape != (size, size, width) or not np.isfinite(table).all():

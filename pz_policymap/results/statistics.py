@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pz_policymap.arguments import integer
+from pz_policymap.results.checks import check_episode, check_settings
 from pz_policymap.results.episode import Episode
 
 STATE_VERSION = 1
@@ -101,14 +102,7 @@ class PolicyStatistics:
             TypeError: If it is no `Episode`.
             ValueError: If a policy is not of this population; nothing has changed then.
         """
-        if not isinstance(episode, Episode):
-            raise TypeError(f"episode must be an Episode, got {episode!r}")
-        highest = max(episode.policies)
-        if highest >= self.num_policies:
-            raise ValueError(
-                f"policies must be below num_policies={self.num_policies}, got {list(episode.policies)}; "
-                f"grow({highest + 1}) makes room"
-            )
+        check_episode(episode, self.num_policies)
         seats: dict[int, list[tuple[float, int]]] = {}
         for policy, value, length in zip(episode.policies, episode.returns, episode.lengths, strict=True):
             seats.setdefault(policy, []).append((value, length))
@@ -154,11 +148,7 @@ class PolicyStatistics:
             TypeError: If `state` is no dict.
             ValueError: If it is of another version or window, or damaged; nothing has changed then.
         """
-        if not isinstance(state, Mapping):
-            raise TypeError(f"state must be a dict, got {type(state).__name__}")
-        for name, mine in {"version": STATE_VERSION, "window": self.window}.items():
-            if state.get(name) != mine:
-                raise ValueError(f"state does not fit: it has {name}={state.get(name)!r}, here it is {mine!r}")
+        check_settings(state, {"version": STATE_VERSION, "window": self.window})
         episodes, steps, recent = (np.array(state.get(name)) for name in ("episodes", "steps", "recent"))
         size = episodes.size
         if (
