@@ -71,18 +71,12 @@ class Source:
             num_words: How many of the four, from 1.
         """
         count = len(env_index)
-        if count == 1:
-            return self._run(1, int(env_index[0]), group, int(episode[0]), stream)[:, :num_words]
-        few = 0 < count <= _FEW
-        if few and env_index[-1] - env_index[0] != count - 1:  # a look at the ends saves one at the rest
+        if count and _in_a_row(env_index, episode):
+            return self._run(count, int(env_index[0]), group, int(episode[0]), stream)[:, :num_words]
+        if 0 < count <= _FEW:
             return _few_words(self.key, env_index, group, episode, stream, num_words)
         apart = (env_index[1:] - env_index[:-1] != 1) | (episode[1:] != episode[:-1])
-        num_runs = 1 + np.count_nonzero(apart)
-        if num_runs == 1 and count:
-            return self._run(count, int(env_index[0]), group, int(episode[0]), stream)[:, :num_words]
-        if few:
-            return _few_words(self.key, env_index, group, episode, stream, num_words)
-        if num_runs > _MAX_RUNS or not count:
+        if not count or np.count_nonzero(apart) >= _MAX_RUNS:
             return _scattered_words(self.key, env_index, group, episode, stream)[:, :num_words]
         words = np.empty((count, 4), np.uint64)
         starts = [0, *(np.flatnonzero(apart) + 1).tolist()]
@@ -103,6 +97,13 @@ class Source:
         self._native.state = self._state  # type: ignore[assignment]  # NumPy's stubs want its own arrays
         words: Words = self._native.random_raw(4 * count)
         return words.reshape(count, 4)
+
+
+def _in_a_row(env_index: IntArray, episode: IntArray) -> bool:
+    """Whether the environments come one after the other, all at one episode."""
+    if env_index[-1] - env_index[0] != len(env_index) - 1:  # a look at the ends saves one at the rest, as a rule
+        return False
+    return len(env_index) == 1 or bool((env_index[1:] > env_index[:-1]).all() and (episode == episode[0]).all())
 
 
 @lru_cache(maxsize=64)
