@@ -19,6 +19,16 @@ else:
 os.environ["SDL_VIDEODRIVER"] = "dummy"  # pygame reads it when the first environment imports it
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--long", action="store_true", help="run the tests of scale and of long runs at full length")
+
+
+@pytest.fixture(scope="session")
+def long_run(request: pytest.FixtureRequest) -> bool:
+    """Whether tests that have a long form are to run it: minutes instead of seconds."""
+    return bool(request.config.getoption("--long"))
+
+
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("filterwarnings", "ignore:The old environment creation API:DeprecationWarning")
     if getattr(config.option, "dist", "no") == "load":
