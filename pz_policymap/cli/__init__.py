@@ -1,0 +1,79 @@
+"""The command line: `pz-policymap preview`, `run`, `tournament` and `check`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+
+_TEXT = """
+Which policy plays which agent: shown, played, and checked.
+"""
+_EXAMPLES = """
+examples:
+  pz-policymap preview balanced:8 --envs 4              who plays whom, and each policy's share
+  pz-policymap run mpe2.simple_tag_v3 --policies 4      play episodes, with random policies
+  pz-policymap tournament classic/tictactoe-v3 --policies random my_bots:first_free
+  pz-policymap check my.module:make_env                 does my environment work with this?
+
+pz-policymap COMMAND --help tells more. Exit codes: 0 fine, 1 it failed or problems were found, 2 not understood,
+130 interrupted.
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs a command and returns the exit code: 0 fine, 1 failed, 2 not understood, 130 interrupted.
+
+    Args:
+        arguments: The words of the command line; None: the process's own.
+    """
+    from pz_policymap.cli.errors import CommandError, told
+
+    traced = False
+    try:
+        try:
+            options = _parsed(arguments)
+        except SystemExit as stop:  # argparse has said why
+            return int(stop.code or 0)
+        traced = getattr(options, "traceback", False)
+        code = int(options.run(options))
+        sys.stdout.flush()  # here, where a closed pipe is noticed
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # whoever reads has seen enough, as `head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except CommandError as error:
+        if traced:
+            traceback.print_exc()
+        print(f"pz-policymap: {told(error)}", file=sys.stderr)
+        return error.code
+    return code
+
+
+def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
+    from pz_policymap import __version__
+    from pz_policymap.cli import check, preview, run, tournament
+
+    parser = argparse.ArgumentParser(
+        prog="pz-policymap",
+        description=_TEXT.strip(),
+        epilog=_EXAMPLES.strip(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"pz-policymap {__version__}")
+    parser.set_defaults(run=lambda _: _helped(parser))
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+    for command in (preview, run, tournament, check):
+        command.add(commands)
+    return parser.parse_args(arguments)
+
+
+def _helped(parser: argparse.ArgumentParser) -> int:
+    """Answers a command line without a command, as pip does."""
+    parser.print_help()
+    return 0

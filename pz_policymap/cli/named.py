@@ -1,0 +1,61 @@
+"""Python objects by name: `my.module:thing`."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from importlib.util import find_spec
+from operator import attrgetter
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from pz_policymap.cli.errors import CommandError, UsageError, told
+
+
+def module_named(name: str) -> ModuleType:
+    """Returns a module, one in the current folder included.
+
+    Raises:
+        UsageError: If there is no such module.
+        CommandError: If there is one and it cannot be imported.
+    """
+    here = str(Path.cwd())
+    if not {"", here} & set(sys.path):
+        sys.path.insert(0, here)  # as `python -m` does
+        importlib.invalidate_caches()
+    try:
+        found = find_spec(name)
+    except (ImportError, ValueError):  # of a package above it, or the name is no name
+        found = None
+    if found is None:
+        raise UsageError(f"there is no module {name!r}: it must be installed, or be in the current folder {here}")
+    try:
+        return importlib.import_module(name)
+    except Exception as error:
+        raise CommandError(f"module {name!r} cannot be imported: {told(error)}") from error
+
+
+def object_named(what: str, name: str) -> Any:
+    """Returns what `my.module:thing` names; `thing` may have dots.
+
+    Args:
+        what: What it is to be, for the errors.
+        name: Module and object.
+
+    Raises:
+        UsageError: If there is no such thing.
+        CommandError: If the module cannot be imported.
+
+    Example:
+        >>> object_named("policy", "random:Random.choice").__name__
+        'choice'
+    """
+    module, colon, path = name.partition(":")
+    if not (module and colon and path):
+        raise UsageError(f"{what} must be written as module:name, got {name!r}")
+    found = module_named(module)
+    try:
+        return attrgetter(path)(found)
+    except AttributeError:
+        raise UsageError(f"{what} {name!r}: module {module!r} has no {path!r}") from None

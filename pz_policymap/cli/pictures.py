@@ -1,0 +1,79 @@
+"""Pictures into files, through `pz_policymap.plots`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from pz_policymap.cli.errors import CommandError, UsageError, check_folder, told
+from pz_policymap.cli.options import PLOT
+
+
+class Picture:
+    """A file that a picture is drawn into once there is something to draw.
+
+    What is missing is noticed when this is made, before anything has been played.
+
+    Args:
+        path: Where to; its ending tells the format. None: there is no picture.
+
+    Raises:
+        CommandError: If matplotlib is not installed.
+        UsageError: If there is no such folder or format.
+    """
+
+    def __init__(self, path: str | None) -> None:
+        self._path = path
+        if path is None:
+            return
+        try:
+            from matplotlib.figure import Figure
+        except ImportError as error:
+            raise CommandError(f"--plot needs matplotlib: {PLOT}") from error
+        known = Figure().canvas.get_supported_filetypes()
+        ending = Path(path).suffix.lstrip(".").lower()
+        if ending not in known:
+            raise UsageError(f"--plot must end in one of {', '.join('.' + name for name in known)}, got {path!r}")
+        check_folder("--plot", path)
+
+    def __bool__(self) -> bool:
+        """Whether there is a picture to be drawn."""
+        return self._path is not None
+
+    def draw(self, *parts: Callable[[Any], object], sizes: Sequence[tuple[float, float]]) -> None:
+        """Draws functions of an `Axes` beside each other.
+
+        Args:
+            parts: What to draw.
+            sizes: Width and height of each in inches.
+
+        Raises:
+            CommandError: If the file cannot be written.
+        """
+        if self._path is None:
+            return
+        from matplotlib.figure import Figure
+
+        widths = [width for width, _ in sizes]
+        figure = Figure(figsize=(sum(widths), max(height for _, height in sizes)), layout="constrained")
+        for axes, part in zip(
+            figure.subplots(1, len(parts), squeeze=False, width_ratios=widths)[0], parts, strict=True
+        ):
+            part(axes)
+        try:
+            figure.savefig(self._path, dpi=150)
+        except OSError as error:
+            raise CommandError(f"--plot: {told(error)}") from error
+
+
+def labels_of(names: Sequence[str]) -> list[str]:
+    """Returns what policies are called in a picture: their numbers, with their names where these tell them apart.
+
+    Example:
+        >>> labels_of(["random", "random"]), labels_of(["random", "my_bots:greedy"])
+        (['0', '1'], ['0 random', '1 my_bots:greedy'])
+    """
+    if len(set(names)) == 1:
+        return [str(policy) for policy in range(len(names))]
+    return [f"{policy} {name}" for policy, name in enumerate(names)]

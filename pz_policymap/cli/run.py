@@ -1,0 +1,158 @@
+"""`pz-policymap run`: episodes of a real environment, and how each policy fared."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import pz_policymap as pm
+from pz_policymap.cli.environments import EnvName, settings_from
+from pz_policymap.cli.errors import CommandError, UsageError, check_folder, told
+from pz_policymap.cli.mapping_text import mapping_from
+from pz_policymap.cli.options import add_cadence, add_command, add_environment, add_number, add_outputs, add_traceback
+from pz_policymap.cli.pictures import Picture, labels_of
+from pz_policymap.cli.play import Player
+from pz_policymap.cli.policies import RANDOM, policies_named, policy_names
+from pz_policymap.cli.progress import Progress
+from pz_policymap.cli.standings import interval_text, standings
+from pz_policymap.cli.tables import policy_style, show_json, show_table
+from pz_policymap.mappings.base import PolicyMapping
+
+_TEXT = """
+Plays episodes of an environment and shows how each policy fared.
+
+A policy is "random", which respects action masks, or module:name: a function of (observation, agent, info) that
+returns an action, a class of such objects, or an object with predict. The same seed plays the same episodes.
+
+examples:
+  pz-policymap run mpe2.simple_tag_v3 --policies 4 --episodes 25
+  pz-policymap run classic/tictactoe-v3 --policies random my_bots:first_free --episodes 100
+  pz-policymap run mpe2.simple_tag_v3 --mapping teams:uniform:4 --teams --set max_cycles=50
+  pz-policymap run my.module:make_env --policies 2 --payoff payoff.npz --plot payoff.png
+"""
+
+
+def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Adds the command."""
+    parser = add_command(commands, "run", "play episodes and show how each policy fared", _TEXT)
+    add_environment(parser)
+    parser.add_argument(
+        "--policies", nargs="+", metavar="POLICY", help="how many random ones, or names (default: as the mapping has)"
+    )
+    parser.add_argument("--mapping", metavar="MAPPING", help="who plays whom, as in preview (default: uniform)")
+    add_number(parser, "--episodes", 100, 1, "episodes to play")
+    add_cadence(parser)
+    add_number(parser, "--seed", 0, 0, "seed of assignments, environment and random policies")
+    parser.add_argument("--teams", action="store_true", help="red_0 and red_1 win and lose together, by their mean")
+    parser.add_argument("--payoff", metavar="FILE", help="save the ledger and the statistics, for pz_policymap.load")
+    add_outputs(parser, "win rates and shares of steps")
+    add_traceback(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Runs the command."""
+    mapping, names = _mapping_and_names(options)
+    picture = Picture(options.plot)
+    check_folder("--payoff", options.payoff)
+    bare = EnvName(options.env, options.api, settings_from(options.set))()
+    payoff = pm.Payoff(len(names))
+    statistics = pm.PolicyStatistics(len(names), window=options.episodes)
+    try:
+        env = pm.RecordResults(
+            pm.wrap(
+                bare,
+                mapping,
+                resample_every=options.resample_every,
+                warmup_episodes=options.warmup_episodes,
+                seed=options.seed,
+                env_index=0,
+            ),
+            payoff,
+            statistics,
+            team_of="prefix" if options.teams else None,
+        )
+    except (TypeError, ValueError) as error:
+        raise UsageError(told(error)) from error
+    player = Player(env, policies_named(names, bare.action_space))
+    with Progress("episodes", options.episodes) as progress:
+        for episode in range(options.episodes):
+            player.play(options.seed, episode, env_seed=options.seed if episode == 0 else None)
+            progress.advance()
+    env.close()
+    if options.payoff:
+        try:
+            pm.save(options.payoff, payoff=payoff, statistics=statistics)
+        except OSError as error:
+            raise CommandError(f"--payoff: {told(error)}") from error
+    _show(options, mapping, names, payoff, statistics)
+    if picture:
+        from pz_policymap import plots
+
+        tall = max(3.5, 0.35 * len(names))
+        labels = labels_of(names)
+        picture.draw(
+            lambda axes: plots.payoff(axes, payoff, labels),
+            lambda axes: plots.shares(axes, statistics.steps, names=labels),
+            sizes=[(tall + 1.5, tall), (5.0, tall)],
+        )
+    return 0
+
+
+def _mapping_and_names(options: argparse.Namespace) -> tuple[PolicyMapping, list[str]]:
+    """Returns who plays whom, and a name for each policy."""
+    if options.mapping is None:
+        names = policy_names(options.policies or ["2"])
+        return pm.Uniform(len(names)), names
+    mapping = mapping_from(options.mapping)
+    size = mapping.num_policies
+    if options.policies:
+        names = policy_names(options.policies)
+        if size is not None and size > len(names):
+            raise UsageError(f"--mapping {options.mapping} has {size} policies, --policies {len(names)}")
+        return mapping, names
+    if size is None:
+        raise UsageError(f"--mapping {options.mapping} does not say how many policies there are: give --policies")
+    return mapping, [RANDOM] * size
+
+
+def _show(
+    options: argparse.Namespace,
+    mapping: PolicyMapping,
+    names: list[str],
+    payoff: pm.Payoff,
+    statistics: pm.PolicyStatistics,
+) -> None:
+    table: list[dict[str, Any]] = [
+        {
+            "policy": policy,
+            "name": names[policy],
+            "episodes": int(statistics.episodes[policy]),
+            "steps": int(statistics.steps[policy]),
+            "mean_return": float(statistics.mean_return[policy]),
+            **standing._asdict(),
+        }
+        for policy, standing in enumerate(standings(payoff))
+    ]
+    if options.json:
+        show_json(
+            {
+                "env": options.env,
+                "mapping": mapping.fingerprint,
+                "episodes": options.episodes,
+                "seed": options.seed,
+                "policies": table,
+            }
+        )
+        return
+    rows = [
+        [
+            *(row[key] for key in ("policy", "name", "episodes", "steps", "mean_return", "games", "win_rate")),
+            interval_text(row["interval"]),
+        ]
+        for row in table
+    ]
+    heading = ["policy", "name", "episodes", "steps", "mean return", "games", "win rate", "95% interval"]
+    styles = [[policy_style(row["policy"]), policy_style(row["policy"]), *[""] * 6] for row in table]
+    title = f"{options.env}: {options.episodes} episodes, {mapping.fingerprint}"
+    show_table(title, heading, rows, styles, words=2)

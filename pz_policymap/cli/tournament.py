@@ -1,0 +1,208 @@
+"""`pz-policymap tournament`: every policy against every other, on a real environment."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from typing import Any
+
+import numpy as np
+
+import pz_policymap as pm
+from pz_policymap.cli.environments import EnvName, settings_from
+from pz_policymap.cli.errors import CommandError, UsageError, check_folder, told
+from pz_policymap.cli.games import Outcomes, Plan, outcomes_at
+from pz_policymap.cli.options import add_command, add_environment, add_number, add_outputs, add_traceback, at_least
+from pz_policymap.cli.pictures import Picture, labels_of
+from pz_policymap.cli.policies import policies_named, policy_names
+from pz_policymap.cli.progress import Progress
+from pz_policymap.cli.standings import interval_text, standings
+from pz_policymap.cli.tables import policy_style, show, show_json, show_table
+from pz_policymap.cli.workers import play_games
+
+_TEXT = """
+Plays a tournament: in each cycle every matchup once, in every seating, in random order. Then ratings (Bradley-Terry,
+in points of Elo's scale, whose mean is 0) and the win rates between all pairs.
+
+Each game is a function of the seed and its number, if policies keep nothing from one game to the next; so --jobs
+changes nothing but the time. With --results the games are kept: after an interruption the same command goes on, and
+one with more --cycles or --games adds to them. Policies are written as in run.
+
+examples:
+  pz-policymap tournament classic/tictactoe-v3 --policies random my_bots:first_free my_bots:blocks
+  pz-policymap tournament classic/connect_four-v3 --policies bots:a bots:b --cycles 500 --jobs 2 --results games.npz
+  pz-policymap tournament mpe2.simple_tag_v3 --policies 3 --teams --games 100 --json
+"""
+_MOST_GAMES = 10_000_000  # what is kept of each takes memory
+
+
+def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Adds the command."""
+    parser = add_command(commands, "tournament", "every policy against every other, with ratings", _TEXT)
+    add_environment(parser)
+    parser.add_argument(
+        "--policies", nargs="+", required=True, metavar="POLICY", help="their names, or how many random ones"
+    )
+    length = parser.add_mutually_exclusive_group()
+    length.add_argument("--cycles", type=at_least(1), metavar="N", help="how often each matchup is played (default 10)")
+    length.add_argument("--games", type=at_least(1), metavar="N", help="how many games are played in all")
+    add_number(parser, "--jobs", 1, 1, "processes that play")
+    add_number(parser, "--seed", 0, 0, "seed of the order, of environments and of random policies")
+    parser.add_argument("--teams", action="store_true", help="red_0 and red_1 win and lose together, by their mean")
+    parser.add_argument(
+        "--self-matches",
+        action="store_true",
+        help="a policy may play several seats; so it is where there are fewer policies than seats",
+    )
+    parser.add_argument("--results", metavar="FILE", help="keep the games here, and go on from those that are here")
+    add_outputs(parser, "win rates and ratings")
+    add_traceback(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Runs the command."""
+    picture = Picture(options.plot)
+    check_folder("--results", options.results)
+    plan = _plan(options)
+    games = options.games or (options.cycles or 10) * plan.games_per_cycle
+    if games > _MOST_GAMES:
+        raise UsageError(f"there are {games} games, of at most {_MOST_GAMES}: give --games")
+    outcomes = outcomes_at(options.results, plan, games)
+    _play(options, plan, outcomes, games)
+    payoff, statistics = pm.Payoff(len(plan.policies)), pm.PolicyStatistics(len(plan.policies), len(outcomes.done))
+    for episode in outcomes.episodes():
+        payoff.record(episode)
+        statistics.record(episode)
+    _show(options, plan, int(outcomes.done.sum()), payoff, statistics)
+    if picture:
+        from pz_policymap import plots
+
+        labels = labels_of(plan.policies)
+        tall = max(3.5, 0.4 * len(plan.policies))
+        picture.draw(
+            lambda axes: plots.payoff(axes, payoff, labels),
+            lambda axes: plots.ratings(axes, payoff, labels),
+            sizes=[(tall + 1.5, tall), (5.0, tall)],
+        )
+    return 0
+
+
+def _plan(options: argparse.Namespace) -> Plan:
+    names = policy_names(options.policies)
+    if len(names) < 2:
+        raise UsageError("--policies must be at least 2, for a tournament")
+    name = EnvName(options.env, options.api, settings_from(options.set))
+    env = name()
+    agents = getattr(env, "possible_agents", None)
+    if agents is None:
+        raise CommandError(
+            f"environment {options.env!r} has no possible_agents, which a tournament must know beforehand"
+        )
+    if not all(isinstance(agent, (str, int)) for agent in agents):
+        raise CommandError(f"environment {options.env!r} has agents that are no names: {list(agents)}")
+    policies_named(names, env.action_space)  # what cannot be made is said before anything is played
+    env.close()
+    return Plan(
+        name,
+        tuple(names),
+        options.seed,
+        tuple(agents),
+        options.teams,
+        options.self_matches or len(names) < len(agents),
+    )
+
+
+def _play(options: argparse.Namespace, plan: Plan, outcomes: Outcomes, games: int) -> None:
+    """Plays what is missing of the first `games` games."""
+    missing = np.flatnonzero(~outcomes.done[:games]).tolist()
+    played = games - len(missing)
+    if played and missing:
+        print(f"going on after {played} of {games} games, which are in {options.results}", file=sys.stderr)
+    keeper = _Keeper(options.results, outcomes)
+    keeper.keep()  # a file that cannot be written is noticed before hours of play
+    try:
+        with Progress("games", games, played) as progress:
+
+            def record(game: int, episode: pm.Episode) -> None:
+                outcomes.record(game, episode)
+                keeper.keep_now_and_then()
+                progress.advance()
+
+            play_games(plan, missing, min(options.jobs, max(1, len(missing))), record)
+    except KeyboardInterrupt:
+        kept = "the same command goes on" if options.results else "without --results nothing is kept"
+        print(f"{int(outcomes.done[:games].sum())} of {games} games were played; {kept}", file=sys.stderr)
+        raise
+    finally:
+        keeper.keep()
+
+
+class _Keeper:
+    """Writes the games to their file, for not more than a small part of the time."""
+
+    def __init__(self, path: str | None, outcomes: Outcomes) -> None:
+        self._path, self._outcomes = path, outcomes
+        self._next = 0.0
+
+    def keep_now_and_then(self) -> None:
+        if time.monotonic() >= self._next:
+            self.keep()
+
+    def keep(self) -> None:
+        if self._path is None:
+            return
+        begun = time.monotonic()
+        try:
+            pm.save(self._path, tournament=self._outcomes)
+        except OSError as error:
+            raise CommandError(f"--results: {told(error)}") from error
+        now = time.monotonic()
+        self._next = now + max(1.0, 20.0 * (now - begun))
+
+
+def _show(
+    options: argparse.Namespace, plan: Plan, played: int, payoff: pm.Payoff, statistics: pm.PolicyStatistics
+) -> None:
+    ratings = payoff.ratings()
+    order = np.argsort(-ratings.values, kind="stable").tolist()
+    fared = standings(payoff)
+    if options.json:
+        policies: list[dict[str, Any]] = [
+            {
+                "policy": policy,
+                "name": plan.policies[policy],
+                "rating": ratings.values[policy],
+                "rating_error": ratings.errors[policy],
+                "episodes": statistics.episodes[policy],
+                "mean_return": statistics.mean_return[policy],
+                **fared[policy]._asdict(),
+            }
+            for policy in order
+        ]
+        matrices = {name: getattr(payoff, name) for name in ("win_rates", "wins", "draws", "games", "mean_returns")}
+        settings = {"env": options.env, "agents": plan.agents, "seed": plan.seed, "games_played": played}
+        show_json({**settings, "policies": policies, **matrices})
+        return
+    names, rows = ["policy", "name", "rating", "±", "games", "wins", "draws", "losses", "win rate", "95% interval"], []
+    for policy in order:
+        standing, rating, error = fared[policy], ratings.values[policy], ratings.errors[policy]
+        counts = [standing.games, standing.wins, standing.draws, standing.losses]
+        front = [policy, plan.policies[policy], f"{rating:+.0f}", f"{error:.0f}"]
+        rows.append([*front, *counts, standing.win_rate, interval_text(standing.interval)])
+    styles = [[policy_style(policy), policy_style(policy), *[""] * 8] for policy in order]
+    show_table(f"{options.env}: {played} games", names, rows, styles, words=2)
+    show()
+    met = payoff.games
+    rates = np.where(met > 0, (payoff.wins + payoff.draws / 2.0) / np.maximum(met, 1), np.nan)
+    _show_matrix("Win rate of the row's policy against the column's", rates, order)
+    if not payoff.wins.any():
+        show()
+        _show_matrix("Nobody won a game. Mean return of the row's policy with the column's", payoff.mean_returns, order)
+
+
+def _show_matrix(title: str, matrix: Any, order: list[int]) -> None:
+    rows = [[policy, *(float(matrix[policy, other]) for other in order)] for policy in order]
+    styles = [[policy_style(policy), *[""] * len(order)] for policy in order]
+    show_table(title, ["policy", *map(str, order)], rows, styles)

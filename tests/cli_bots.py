@@ -1,0 +1,64 @@
+"""Policies that the command line's tests name: `tests.cli_bots:first_free`."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from typing import Any
+
+import numpy as np
+
+NUMBER = 3
+
+
+def first_free(observation: Any, agent: Any, info: Any) -> int:
+    return int(np.flatnonzero(observation["action_mask"])[0])
+
+
+def last_free(observation: Any, agent: Any, info: Any) -> int:
+    return int(np.flatnonzero(observation["action_mask"])[-1])
+
+
+def slow(observation: Any, agent: Any, info: Any) -> int:
+    """Thinks for as long as the test says, so that there is something to interrupt."""
+    time.sleep(float(os.environ.get("CLI_BOTS_DELAY", "0")))
+    return last_free(observation, agent, info)
+
+
+def dies(observation: Any, agent: Any, info: Any) -> int:
+    os._exit(3)
+
+
+def fails(observation: Any, agent: Any, info: Any) -> int:
+    raise ZeroDivisionError("no idea")
+
+
+def draws_globally(observation: Any, agent: Any, info: Any) -> int:
+    free = np.flatnonzero(observation["action_mask"])
+    return int(free[random.randrange(len(free))])
+
+
+class Remembers:
+    """A class that is made without arguments."""
+
+    def __call__(self, observation: Any, agent: Any, info: Any) -> int:
+        return first_free(observation, agent, info)
+
+
+class Needs:
+    def __init__(self, weights: Any) -> None:
+        self.weights = weights
+
+
+class Predicts:
+    def predict(self, observations: Any, action_masks: Any) -> tuple[Any, None]:
+        return np.array([np.flatnonzero(mask)[0] for mask in action_masks]), None
+
+
+def two_arguments(observation: Any, agent: Any) -> int:
+    return 0
+
+
+def learner_first(agents: list[Any], draw: Any) -> dict[Any, int]:
+    return {agent: 0 if agent == agents[0] else 1 for agent in agents}

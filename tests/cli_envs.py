@@ -1,0 +1,112 @@
+"""Environments with one fault each, that the tests of `check` name: `tests.cli_envs:clash`."""
+
+from __future__ import annotations
+
+import random
+from functools import cache
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+from tests.stub_envs import StubParallel
+
+
+class Clean(StubParallel):
+    """Does nothing that stands out."""
+
+    @cache  # noqa: B019  # the same space each time, as PettingZoo asks
+    def observation_space(self, agent: Any) -> gymnasium.Space[Any]:
+        return gymnasium.spaces.Discrete(1000)
+
+    @cache  # noqa: B019
+    def action_space(self, agent: Any) -> gymnasium.Space[Any]:
+        return gymnasium.spaces.Discrete(2)
+
+
+clean = Clean
+
+
+def clash() -> Clean:
+    return Clean(infos=lambda time, agents: {agent: {"policy_id": 7} for agent in agents})
+
+
+def shared() -> Clean:
+    return Clean(infos=lambda time, agents: dict.fromkeys(agents, {}))  # noqa: RUF024  # the fault
+
+
+def lasting() -> Clean:
+    own: dict[Any, dict[str, Any]] = {"a": {}, "b": {}}
+    return Clean(infos=lambda time, agents: {agent: own[agent] for agent in agents})
+
+
+def strange() -> Clean:
+    return Clean(infos=lambda time, agents: {**{agent: {} for agent in agents}, "common": {}})
+
+
+def generated() -> Clean:
+    return Clean(live=(("a",), ("a", "b"), ()), possible_agents=None)
+
+
+def numbered() -> Clean:
+    return Clean(live=((1, 2), (1, 2), ()), possible_agents=(1, 2))
+
+
+def endless() -> Clean:
+    return Clean(live=[("a", "b")] * 100_000)
+
+
+class Bare(Clean):
+    """Hands out no info for b."""
+
+    def step(self, actions: Any) -> Any:
+        *rest, infos = super().step(actions)
+        return *rest, {agent: info for agent, info in infos.items() if agent != "b"}
+
+
+class Global(Clean):
+    """Rewards are drawn from Python's generator."""
+
+    def step(self, actions: Any) -> Any:
+        observations, _, *rest = super().step(actions)
+        return observations, {agent: random.random() for agent in observations}, *rest
+
+
+class GlobalNumPy(Clean):
+    """Rewards are drawn from NumPy's global generator."""
+
+    def step(self, actions: Any) -> Any:
+        observations, _, *rest = super().step(actions)
+        return observations, {agent: float(np.random.random()) for agent in observations}, *rest  # noqa: NPY002
+
+
+class Infinite(Clean):
+    """A reward is NaN."""
+
+    def step(self, actions: Any) -> Any:
+        observations, _, *rest = super().step(actions)
+        return observations, dict.fromkeys(observations, float("nan")), *rest
+
+
+class Leaks(Clean):
+    """Rewards count the episodes that the environment has played."""
+
+    def step(self, actions: Any) -> Any:
+        observations, _, *rest = super().step(actions)
+        return observations, dict.fromkeys(observations, float(self.resets)), *rest
+
+
+class Raises(Clean):
+    """Fails at its second step."""
+
+    def step(self, actions: Any) -> Any:
+        if getattr(self, "time", 0) == 1:
+            raise RuntimeError("out of fuel")
+        return super().step(actions)
+
+
+class BreaksContract(Clean):
+    """Its spaces are other objects each time they are asked for."""
+
+    def action_space(self, agent: Any) -> gymnasium.Space[Any]:
+        return gymnasium.spaces.Discrete(2)

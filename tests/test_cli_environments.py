@@ -1,0 +1,105 @@
+"""Environments by name: a module, a function, or an id of PettingZoo's registry."""
+
+import pickle
+
+import pettingzoo
+import pytest
+from pettingzoo.utils.env import AECEnv, ParallelEnv
+
+from pz_policymap.cli.environments import EnvName, settings_from
+from pz_policymap.cli.errors import CommandError, UsageError
+
+needs_registry = pytest.mark.skipif(not hasattr(pettingzoo, "make"), reason="PettingZoo 1.25 has no registry")
+
+
+@pytest.mark.parametrize(
+    ("name", "api", "kind", "apis"),
+    [
+        ("mpe2.simple_tag_v3", None, ParallelEnv, ["parallel", "aec"]),
+        ("mpe2.simple_tag_v3", "aec", AECEnv, ["aec"]),
+        ("mpe2.simple_tag_v3:env", None, AECEnv, ["aec"]),
+        ("mpe2.simple_tag_v3:parallel_env", None, ParallelEnv, ["parallel"]),
+        ("pettingzoo.classic.tictactoe_v3", None, AECEnv, ["aec"]),
+        ("tests.stub_envs:StubParallel", None, ParallelEnv, ["parallel"]),
+        pytest.param("classic/rps-v2", None, ParallelEnv, ["parallel", "aec"], marks=needs_registry),
+        pytest.param("classic/rps_v2", "aec", AECEnv, ["aec"], marks=needs_registry),
+        pytest.param("classic/tictactoe", None, AECEnv, ["aec"], marks=needs_registry),
+    ],
+)
+def test_a_name_makes_an_environment_here_and_in_another_process(name, api, kind, apis):
+    made = EnvName(name, api)
+    assert isinstance(made(), kind)
+    assert isinstance(pickle.loads(pickle.dumps(made))(), kind)
+    assert made.apis() == apis
+
+
+def test_settings_reach_the_environment():
+    env = EnvName("mpe2.simple_spread_v3", settings=settings_from(["N=5", "max_cycles=7"]))()
+    assert env.possible_agents == [f"agent_{i}" for i in range(5)]
+
+
+@pytest.mark.parametrize(
+    ("name", "api", "settings", "error", "message"),
+    [
+        ("tests.nix", None, {}, UsageError, "there is no module 'tests.nix': it must be installed, or be in"),
+        ("nix.env", None, {}, UsageError, "there is no module 'nix.env'"),
+        (
+            "tests.stub_envs",
+            None,
+            {},
+            UsageError,
+            "has no parallel_env and no env; name a function as tests.stub_envs:",
+        ),
+        ("tests.stub_envs:Nix", None, {}, UsageError, "has no 'Nix'"),
+        ("pettingzoo.classic.tictactoe_v3", "parallel", {}, UsageError, "has no parallel_env; name"),
+        ("tests.stub_envs:StubAEC", "parallel", {}, UsageError, "is a StubAEC, expected pettingzoo's ParallelEnv"),
+        (
+            "gymnasium:Space",
+            None,
+            {},
+            UsageError,
+            "is a Space, expected pettingzoo's ParallelEnv or pettingzoo's AECEnv",
+        ),
+        ("mpe2.simple_tag_v3", None, {"nix": 1}, CommandError, "cannot be made with {'nix': 1}: .*'nix'"),
+        pytest.param(
+            *("classic/tictacto-v3", None, {}, UsageError, "has no aec .*; did you mean classic/tictactoe-v3"),
+            marks=needs_registry,
+        ),
+        pytest.param(
+            "tictactoe_v3",
+            None,
+            {},
+            UsageError,
+            "no module .*; did you mean classic/tictactoe-v3",
+            marks=needs_registry,
+        ),
+        pytest.param("atari/pong-v3", None, {}, CommandError, "needs what is not installed", marks=needs_registry),
+    ],
+)
+def test_what_makes_none_is_refused_and_named(name, api, settings, error, message):
+    with pytest.raises(error, match=message) as raised:
+        EnvName(name, api, settings)()
+    assert type(raised.value) is error
+
+
+def test_without_a_registry_an_id_is_refused(monkeypatch):
+    for name in ("aec_registry", "parallel_registry"):
+        monkeypatch.setattr(pettingzoo, name, {}, raising=False)
+    with pytest.raises(UsageError, match=r"has no registry for 'classic/rps-v2'; name a module"):
+        EnvName("classic/rps-v2")()
+
+
+@pytest.mark.parametrize("word", ["max_cycles", "=5", "a b=1"])
+def test_a_setting_that_is_none_is_refused(word):
+    with pytest.raises(UsageError, match="--set takes name=value"):
+        settings_from([word])
+
+
+def test_a_module_in_the_current_folder_is_found_and_one_that_fails_says_why(tmp_path, monkeypatch):
+    (tmp_path / "of_mine_here.py").write_text("from tests.stub_envs import StubAEC as env\n")
+    (tmp_path / "of_mine_broken.py").write_text("1 / 0\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.path", [path for path in __import__("sys").path if path])
+    assert isinstance(EnvName("of_mine_here")(), AECEnv)
+    with pytest.raises(CommandError, match="'of_mine_broken' cannot be imported: ZeroDivisionError: division"):
+        EnvName("of_mine_broken")()

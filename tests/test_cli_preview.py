@@ -1,0 +1,109 @@
+"""`preview`: what it shows is what a run plays."""
+
+import json
+
+import numpy as np
+import pytest
+
+import pz_policymap as pm
+from pz_policymap.cli import main
+
+
+def preview(capsys, *arguments):
+    assert main(["preview", *arguments]) == 0
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("text", "mapping", "envs"),
+    [("uniform:5", pm.Uniform(5), 1), ("balanced:3", pm.Balanced(3, num_envs=4), 4), ("5", pm.Uniform(5), 3)],
+)
+def test_it_shows_what_an_assigner_assigns(capsys, text, mapping, envs):
+    arguments = [text, "--agents", "x,y", "--envs", str(envs), "--episodes", "7", "--resample-every", "3"]
+    shown = json.loads(preview(capsys, *arguments, "--warmup-episodes", "2", "--seed", "9", "--json"))
+    cadence = {"resample_every": 3, "warmup_episodes": 2}
+    assigner = pm.PolicyAssigner(mapping, ["x", "y"], envs, seed=9, env_index=0, **cadence)
+    expected = np.array([assigner.begin_episodes() for _ in range(7)])
+    assert shown["policy_ids"] == expected.tolist()
+    assert shown["agents"] == ["x", "y"]
+    size = mapping.num_policies
+    counts = [int((expected == policy).sum()) for policy in range(size)]
+    assert shown["seats"] == counts
+    assert shown["shares"] == [count / expected.size for count in counts]
+    assert len(shown["long_run_shares"]) == size
+
+
+def test_the_long_run_is_what_the_weights_say(capsys):
+    shown = json.loads(preview(capsys, "weighted:6,3,1", "--json", "--agents", "4", "--seed", "3"))
+    # Four times the standard error of 8000 draws.
+    assert shown["long_run_shares"] == pytest.approx([0.6, 0.3, 0.1], abs=4 * (0.25 / 8000) ** 0.5)
+
+
+def test_blocks_are_rows_and_shares_stand_below(capsys):
+    text = preview(capsys, "fixed:{red_0:2,blue_0:0}", "--agents", "red_0,blue_0", "--episodes", "5")
+    first, second = text.split("\n\n")
+    assert [line.split() for line in first.splitlines()[1:]] == [
+        ["episodes", "red_0", "blue_0"],
+        ["0", "to", "4", "2", "0"],
+    ]
+    rows = [line.split() for line in second.splitlines()[1:]]
+    assert rows[0] == ["policy", "episodes", "seats", "share", "long", "run"]
+    assert [row[:5] for row in rows[1:]] == [
+        ["0", "5", "5", "50.0%", "50.0%"],
+        ["1", "0", "0", "0.0%", "0.0%"],
+        ["2", "5", "5", "50.0%", "50.0%"],
+    ]
+
+
+def test_of_many_rows_some_are_shown_and_it_says_so(capsys):
+    text = preview(capsys, "uniform:2", "--envs", "4", "--episodes", "30", "--rows", "5")
+    assert "... and 7 more rows" in text
+    assert text.count("0 to 9") == 4
+    assert text.count("10 to 19") == 1
+
+
+def test_many_agents_are_numbered_where_their_names_do_not_fit(capsys):
+    names = ",".join(f"a_rather_long_name_{i}" for i in range(20))
+    lines = preview(capsys, "uniform:2", "--agents", names, "--episodes", "1").splitlines()
+    assert lines[0].startswith("seats: 0 a_rather_long_name_0, 1 a_rather")
+    assert lines[2].split() == ["episodes", *map(str, range(20))]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["uniform:4,replace=false", "--agents", "5"], "replace=False needs a policy a seat: 5 seats, 4 policies"),
+        (["uniform:4", "--agents", "0"], "--agents must be a number from 1, or names a,b,c, got '0'"),
+        (["uniform:4", "--agents", "a,,b"], "--agents must be"),
+        (["uniform:4", "--agents", "a,a"], "distinct"),
+        (["fixed:{a:0}", "--agents", "a,b"], "got none for 'b'"),
+        (["tests.cli_bots:first_free"], "failed at the draw of environment 0, episode 0: first_free() missing 1"),
+        (["uniform:4", "--episodes", "0"], "argument --episodes: the number must be at least 1, got 0"),
+        (["uniform:4", "--seed", "x"], "argument --seed: invalid literal"),
+        (["uniform:4", "--plot", "picture.doc"], "--plot must end in one of"),
+        (["uniform:4", "--plot", "no_such_folder/picture.png"], "--plot: there is no folder 'no_such_folder'"),
+        (["uniform:4", "--ep", "3"], "unrecognized arguments: --ep 3"),
+        ([], "the following arguments are required: MAPPING"),
+    ],
+)
+def test_what_makes_no_sense_is_named_in_a_line_and_exits_with_2(arguments, message, capsys):
+    if "--plot" in arguments:
+        pytest.importorskip("matplotlib")
+    assert main(["preview", *arguments]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert message in captured.err.splitlines()[-1]
+
+
+@pytest.mark.parametrize("envs", [1, 30])
+def test_a_picture_is_drawn(tmp_path, capsys, envs):
+    pytest.importorskip("matplotlib")
+    path = tmp_path / "picture.png"
+    preview(capsys, "uniform:3", "--plot", str(path), "--envs", str(envs))
+    assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_without_matplotlib_a_picture_is_refused_with_the_command_that_installs_it(monkeypatch, capsys):
+    monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)
+    assert main(["preview", "uniform:3", "--plot", "picture.png"]) == 1
+    assert capsys.readouterr().err == "pz-policymap: --plot needs matplotlib: pip install 'pz-policymap[plot]'\n"

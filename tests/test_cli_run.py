@@ -1,0 +1,141 @@
+"""`run`: its table is what was played."""
+
+import json
+
+import numpy as np
+import pytest
+
+import pz_policymap as pm
+from pz_policymap.cli import main
+
+TICTACTOE, TAG = "pettingzoo.classic.tictactoe_v3", "mpe2.simple_tag_v3"
+
+
+def run(capsys, *arguments):
+    assert main(["run", *arguments]) == 0, capsys.readouterr().err
+    return capsys.readouterr().out
+
+
+def table(capsys, *arguments):
+    return json.loads(run(capsys, *arguments, "--json"))["policies"]
+
+
+def test_the_readmes_command_shows_what_each_policy_played(capsys):
+    text = run(capsys, TAG, "--policies", "4", "--episodes", "25")
+    rows = [line.split() for line in text.splitlines()[2:]]
+    assigner = pm.PolicyAssigner(4, ["adversary_0", "adversary_1", "adversary_2", "agent_0"], seed=0)
+    played = np.array([assigner.begin_episodes()[0] for _ in range(25)])
+    for policy, row in enumerate(rows):
+        seats = (played == policy).sum(axis=1)
+        # simple_tag lasts 25 steps
+        assert row[:4] == [str(policy), "random", str(np.count_nonzero(seats)), str(25 * seats.sum())]
+    assert len(rows) == 4
+
+
+def test_a_game_between_players_whose_moves_are_known(capsys):
+    # Who moves first takes a line of three before the other does, whether from the front or from the back.
+    first = {"player_1": 0, "player_2": 1}
+    players = ["tests.cli_bots:first_free", "tests.cli_bots:last_free"]
+    arguments = [TICTACTOE, "--policies", *players, "--mapping", f"fixed:{first}", "--episodes", "6"]
+    winner, loser = table(capsys, *arguments)
+    assert [winner["name"], loser["name"]] == players
+    assert [winner[key] for key in ("episodes", "steps", "games", "wins", "win_rate", "mean_return")] == [
+        6,
+        18,
+        6,
+        6,
+        1,
+        1,
+    ]
+    assert [loser[key] for key in ("episodes", "steps", "games", "losses", "win_rate", "mean_return")] == [
+        6,
+        12,
+        6,
+        6,
+        0,
+        -1,
+    ]
+    # scipy.stats.binomtest(6, 6).proportion_ci(method="wilson")
+    assert winner["interval"] == pytest.approx([0.609666, 1.0], abs=1e-6)
+
+
+@pytest.mark.parametrize("policy", ["random", "tests.cli_bots:draws_globally"])
+@pytest.mark.parametrize("env", [TICTACTOE, "pettingzoo.classic.connect_four_v3"])
+def test_the_same_seed_plays_the_same_and_another_another(capsys, env, policy):
+    arguments = [env, "--policies", policy, "tests.cli_bots:Predicts", "--episodes", "12", "--resample-every", "1"]
+    same = [table(capsys, *arguments, "--seed", seed) for seed in ("3", "3", "4")]
+    assert same[0] == same[1] != same[2]
+
+
+def test_random_policies_play_parallel_environments_too_and_settings_reach_them(capsys):
+    arguments = [TAG, "--set", "max_cycles=3", "--episodes", "2", "--mapping", "shared:uniform:1"]
+    for api in ("parallel", "aec"):
+        (row,) = table(capsys, *arguments, "--api", api)
+        assert (row["episodes"], row["steps"], row["games"], row["win_rate"]) == (2, 2 * 3 * 4, 0, None)
+
+
+def test_teams_win_together(capsys):
+    arguments = [TAG, "--mapping", "roles:{adversary:uniform(2),agent:fixed(2)}", "--policies", "3", "--episodes", "20"]
+    alone = table(capsys, *arguments)
+    teams = table(capsys, *arguments, "--teams")
+    assert alone[0]["games"] > teams[0]["games"] > 0  # adversaries play no games among themselves
+    assert sum(row["wins"] for row in teams) == sum(row["losses"] for row in teams)
+
+
+def test_the_ledger_is_saved_as_shown(capsys, tmp_path):
+    path = tmp_path / "ledger.npz"
+    shown = table(
+        capsys, TICTACTOE, "--policies", "3", "--episodes", "30", "--payoff", str(path), "--resample-every", "1"
+    )
+    states = pm.load(path)
+    payoff, statistics = pm.Payoff(3), pm.PolicyStatistics(3, window=30)
+    payoff.load_state_dict(states["payoff"])
+    statistics.load_state_dict(states["statistics"])
+    for policy, row in enumerate(shown):
+        assert row["wins"] == payoff.wins[policy].sum()
+        assert row["steps"] == statistics.steps[policy]
+
+
+def test_pictures_are_drawn(capsys, tmp_path):
+    pytest.importorskip("matplotlib")
+    path = tmp_path / "run.svg"
+    run(capsys, TICTACTOE, "--policies", "2", "--episodes", "4", "--plot", str(path))
+    assert "<svg" in path.read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["tests.nix"], 2, "there is no module 'tests.nix'"),
+        (
+            [TICTACTOE, "--mapping", "uniform:3", "--policies", "2"],
+            2,
+            "--mapping uniform:3 has 3 policies, --policies 2",
+        ),
+        ([TICTACTOE, "--mapping", "fixed:1"], 2, "does not say how many policies there are: give --policies"),
+        ([TICTACTOE, "--mapping", "uniform:1,replace=false"], 2, "needs a policy a seat"),
+        ([TICTACTOE, "--mapping", "fixed:5", "--policies", "2"], 1, "episode 0: "),
+        ([TICTACTOE, "--policies", "tests.cli_bots:nix"], 2, "module 'tests.cli_bots' has no 'nix'"),
+        ([TICTACTOE, "--policies", "tests.cli_bots:fails"], 1, "episode 0: ZeroDivisionError: no idea ("),
+        ([TICTACTOE, "--payoff", "no_such_folder/x.npz"], 2, "--payoff: there is no folder 'no_such_folder'"),
+        (["tests.stub_envs:StubParallel", "--set", "fail_at=[2]"], 1, "episode 2: RuntimeError: reset 2 fails ("),
+    ],
+)
+def test_what_goes_wrong_is_named_in_a_line(arguments, code, message, capsys):
+    assert main(["run", *arguments]) == code
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.count("\n") == 1
+    assert captured.err.startswith("pz-policymap: ")
+    assert message in captured.err
+
+
+def test_an_error_names_the_file_and_shows_all_of_it_when_asked(capsys):
+    arguments = ["run", TICTACTOE, "--policies", "tests.cli_bots:fails"]
+    main(arguments)
+    short = capsys.readouterr().err
+    assert "cli_bots.py:" in short
+    main([*arguments, "--traceback"])
+    full = capsys.readouterr().err
+    assert full.endswith(short)
+    assert 'raise ZeroDivisionError("no idea")' in full
