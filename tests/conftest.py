@@ -11,9 +11,10 @@ from pz_policymap.mappings.base import PolicyMapping, describe
 try:
     from hypothesis import settings
 except ImportError:  # where a framework's own tests run, which need none
-    pass
+    settings = None
 else:
     settings.register_profile("tests", deadline=None)  # machines are shared: no test is timed
+    settings.register_profile("long", deadline=None, max_examples=2000)
     settings.load_profile("tests")
 
 os.environ["SDL_VIDEODRIVER"] = "dummy"  # pygame reads it when the first environment imports it
@@ -31,6 +32,8 @@ def long_run(request: pytest.FixtureRequest) -> bool:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("filterwarnings", "ignore:The old environment creation API:DeprecationWarning")
+    if settings is not None and config.getoption("--long"):
+        settings.load_profile("long")
     if getattr(config.option, "dist", "no") == "load":
         config.option.dist = "loadfile"  # a file counts what it has run, and shares what it has made
 
