@@ -17,8 +17,8 @@ TEST_TOOLS = ("hypothesis", "pytest", "pytest-xdist", "rich", "scipy")
 
 @nox.session
 def oldest(session: nox.Session) -> None:
-    """The oldest versions of the core packages that pyproject.toml admits."""
-    core = ("gymnasium==1.0.0", "pettingzoo==1.25.0", "numpy==1.26.4")
+    """The oldest versions of the core packages, and of the pictures', that pyproject.toml admits."""
+    core = ("gymnasium==1.0.0", "pettingzoo==1.25.0", "numpy==1.26.4", "matplotlib==3.7.0")
     session.install(*core, "mpe2", "supersuit", "chess", "rlcard", *TEST_TOOLS)  # not Box2D, which had to be compiled
     session.install("--no-deps", ".")
     session.run("python", "-m", "pytest", "--quiet", "--numprocesses", "auto", "tests", *session.posargs)
