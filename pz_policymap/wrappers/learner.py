@@ -53,7 +53,8 @@ class LearnerEnv(gymnasium.Env[Any, Any]):
             which is handed a batch with a row a seat, without the mask, and of `state`, `episode_start` and
             `action_masks` what its signature names. A state is kept for each seat, until the episode ends.
         learner: The policy that acts through this environment.
-        play_out: Whether the others play on when the learner has ended. If False, the episode is cut.
+        play_out: Whether the others play on when the learner has ended. If False, the episode is cut: for games that
+            would never end without it.
 
     Attributes:
         env: As given.
