@@ -7,7 +7,7 @@ import pytest
 
 from pz_policymap.cli import main
 from pz_policymap.cli.check_contract import contract_findings
-from pz_policymap.cli.check_habits import replay_findings
+from pz_policymap.cli.check_replay import replay_findings
 from tests.cli_envs import BreaksContract, Clean, Leaks
 
 

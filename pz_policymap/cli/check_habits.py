@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import copy
 import math
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from pz_policymap.cli.check_contract import Make, failure_text
 from pz_policymap.cli.findings import NOTE, OK, PROBLEM, Finding
-from pz_policymap.cli.policies import RandomPolicy
-
-# Who is there, observations, infos, rewards; of an AEC environment, what the one that has just moved had observed.
-Step = tuple[list[Any], Mapping[Any, Any], Mapping[Any, Any], Mapping[Any, Any]]
+from pz_policymap.cli.random_play import Step, random_episode
 
 
 def habit_findings(make: Make, api: str, info_key: str, steps: int) -> list[Finding]:
@@ -32,7 +28,7 @@ def habit_findings(make: Make, api: str, info_key: str, steps: int) -> list[Find
     try:
         for episode in range(3):
             before = _global_states()
-            for step in _episode(env, api, episode, steps // 3):
+            for step in random_episode(env, api, episode, steps // 3):
                 habits.see(step, first=habits.fresh)
             habits.over(bool(env.agents), _global_states() != before)
     except Exception as error:  # noqa: BLE001  # the environment's own
@@ -145,73 +141,6 @@ class _Habits:
         ]
         found += [Finding(NOTE, text, advice) for there, text, advice in notes if there]
         return found or [Finding(OK, "agents, infos and randomness are as they should be")]
-
-
-def replay_findings(make: Make, wrapped: Make, api: str, info_key: str, steps: int) -> list[Finding]:
-    """Returns whether an episode plays alike in a fresh environment, in a used one, and wrapped."""
-    from gymnasium.utils.env_checker import data_equivalence
-
-    try:
-        env = make()
-        first, again, other, tagged = (_trace(one, api, info_key, steps) for one in (env, env, make(), wrapped()))
-    except Exception as error:  # noqa: BLE001  # told by others already, if it is the environment's
-        text = f"an episode cannot be replayed: {failure_text(error)}"
-        return [Finding(PROBLEM, text, "mend the environment first", "environment")]
-    if not data_equivalence(first, other):
-        return [Finding(NOTE, "the same seed gives different episodes, so wrapped and bare cannot be compared")]
-    found = []
-    if not data_equivalence(first, again):
-        found.append(
-            Finding(
-                PROBLEM,
-                "reset(seed=s) plays another episode after it has played one than in a new environment",
-                "reset must put back all that changes: else a resumed run, or more --jobs, play other games",
-                "environment",
-            )
-        )
-    if not data_equivalence(first, tagged):
-        text = "wrapped, the same seed plays another episode than bare"
-        found.append(Finding(PROBLEM, text, "please report it, with the environment", "pz_policymap"))
-    return found or [Finding(OK, "wrapped it plays what it plays bare, and a seed replays it after other episodes")]
-
-
-def _episode(env: Any, api: str, seed: int, steps: int) -> Iterator[Step]:
-    """Plays an episode at random and yields what stands after `reset` and after each step."""
-    act = RandomPolicy(env.action_space)
-    act.begin(seed)
-    if api == "aec":
-        env.reset(seed=seed)
-        yield list(env.agents), {}, env.infos, {}
-        for _ in range(steps):
-            if not env.agents:
-                return
-            observation, _, terminated, truncated, info = env.last()
-            agent = env.agent_selection
-            env.step(None if terminated or truncated else act(observation, agent, info))
-            yield list(env.agents), {agent: observation}, env.infos, env.rewards
-        return
-    observations, infos = env.reset(seed=seed)
-    yield list(env.agents), observations, infos, {}
-    for _ in range(steps):
-        if not env.agents:
-            return
-        actions = {agent: act(observations[agent], agent, infos.get(agent, {})) for agent in env.agents}
-        observations, rewards, _, _, infos = env.step(actions)
-        yield list(env.agents), observations, infos, rewards
-
-
-def _trace(env: Any, api: str, info_key: str, steps: int) -> list[Any]:
-    """Returns all that an episode with a fixed seed shows, but the tags."""
-    trace = []
-    for agents, observations, infos, rewards in _episode(env, api, 7, steps):
-        bare = {
-            str(agent): {key: value for key, value in infos.get(agent, {}).items() if key != info_key}
-            for agent in dict.fromkeys([*infos, *observations, *agents])  # who has no info has an empty one, wrapped
-        }
-        seen = {str(agent): observation for agent, observation in observations.items()}
-        paid = {str(agent): float(reward) for agent, reward in rewards.items()}
-        trace.append(copy.deepcopy(([str(agent) for agent in agents], seen, bare, paid)))  # some are written to later
-    return trace
 
 
 def _global_states() -> tuple[Any, ...]:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from typing import Any
 
 import numpy as np
 
 import pz_policymap as pm
 from pz_policymap.cli.environments import EnvName, settings_from
-from pz_policymap.cli.errors import CommandError, UsageError, check_folder, told
-from pz_policymap.cli.games import Outcomes, Plan, outcomes_at
+from pz_policymap.cli.errors import CommandError, UsageError, check_folder
+from pz_policymap.cli.games import Plan
 from pz_policymap.cli.options import add_command, add_environment, add_number, add_outputs, add_traceback, at_least
+from pz_policymap.cli.outcomes import Keeper, Outcomes, outcomes_at
 from pz_policymap.cli.pictures import Picture, labels_of
 from pz_policymap.cli.policies import policies_named, policy_names
 from pz_policymap.cli.progress import Progress
@@ -120,7 +120,7 @@ def _play(options: argparse.Namespace, plan: Plan, outcomes: Outcomes, games: in
     played = games - len(missing)
     if played and missing:
         print(f"going on after {played} of {games} games, which are in {options.results}", file=sys.stderr)
-    keeper = _Keeper(options.results, outcomes)
+    keeper = Keeper(options.results, outcomes)
     keeper.keep()  # a file that cannot be written is noticed before hours of play
     try:
         with Progress("games", games, played) as progress:
@@ -137,29 +137,6 @@ def _play(options: argparse.Namespace, plan: Plan, outcomes: Outcomes, games: in
         raise
     finally:
         keeper.keep()
-
-
-class _Keeper:
-    """Writes the games to their file, for not more than a small part of the time."""
-
-    def __init__(self, path: str | None, outcomes: Outcomes) -> None:
-        self._path, self._outcomes = path, outcomes
-        self._next = 0.0
-
-    def keep_now_and_then(self) -> None:
-        if time.monotonic() >= self._next:
-            self.keep()
-
-    def keep(self) -> None:
-        if self._path is None:
-            return
-        begun = time.monotonic()
-        try:
-            pm.save(self._path, tournament=self._outcomes)
-        except OSError as error:
-            raise CommandError(f"--results: {told(error)}") from error
-        now = time.monotonic()
-        self._next = now + max(1.0, 20.0 * (now - begun))
 
 
 def _show(
