@@ -107,3 +107,15 @@ def number(name: str, value: Any, minimum: float = -math.inf, maximum: float = m
     if not (math.isfinite(real) and minimum <= real <= maximum):
         raise ValueError(f"{name} must be finite, from {minimum} to {maximum}, got {value!r}")
     return real
+
+
+def equal(theirs: Any, mine: Any) -> bool:
+    """Returns whether something that may come from anywhere is what is here; arrays are equal to nothing.
+
+    Example:
+        >>> equal(1.0, 1), equal([object()], ["red"])
+        (True, False)
+    """
+    if isinstance(mine, (list, tuple)) and type(theirs) is type(mine):
+        return len(theirs) == len(mine) and all(map(equal, theirs, mine))
+    return not isinstance(theirs, np.ndarray) and bool(theirs == mine)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pz_policymap.arguments import MAX_INDEX, integer, seed_of
+from pz_policymap.arguments import MAX_INDEX, equal, integer, seed_of
 from pz_policymap.cadence import Cadence
 from pz_policymap.drawn import Drawn, Numbers, PolicyIds, joined, read_only, redrawn
 from pz_policymap.mappings.base import PolicyMapping
@@ -311,7 +311,7 @@ class PolicyAssigner:
             raise TypeError(f"state must be a dict, got {type(state).__name__}")
         for name, mine in self._identity().items():
             theirs = _entry(state, name)
-            if theirs != mine:
+            if not equal(theirs, mine):
                 raise ValueError(f"state does not fit: it has {name}={theirs!r}, this assigner {mine!r}")
         seed = _entry(state, "seed")
         try:
@@ -462,7 +462,8 @@ def _numbers(state: Any, name: str, shape: tuple[int, ...], dtype: type[Any]) ->
     value = _entry(state, name)
     try:
         array = np.array(value).reshape(shape)
-        exact = array.astype(dtype)
+        with np.errstate(invalid="ignore"):  # NaN is no integer, as is seen below
+            exact = (array if array.dtype.kind != "c" else array.astype(object)).astype(dtype)
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"state does not fit: {name!r} is {value!r}, expected shape {shape}") from error
     if (array != exact).any() or (array.size and (array.min() < -1 or array.max() > _LAST)):

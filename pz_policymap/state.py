@@ -1,13 +1,14 @@
 """One atomic, versioned file for what must survive a restart.
 
 The file is a NumPy archive without pickle: arrays as they are, everything else as one JSON text beside them. Loading
-one can execute nothing. It is written beside its place, flushed to the disk and renamed, so that whoever reads the
-path finds the old file or the new one, whole.
+one can execute nothing, and takes no more memory than the file is long, whoever wrote it. It is written beside its
+place, flushed to the disk and renamed, so that whoever reads the path finds the old file or the new one, whole.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import secrets
 import zipfile
@@ -90,10 +91,13 @@ def load(path: str | os.PathLike[str]) -> dict[str, dict[str, Any]]:
     """
     try:
         with zipfile.ZipFile(path) as archive:
+            _check_sizes(archive)
             content = json.loads(archive.read(_TEXT))
             version = content["format"]
             if version == FORMAT:
-                states: dict[str, dict[str, Any]] = _unpacked(content["states"], archive)
+                states: dict[str, dict[str, Any]] = _unpacked(content["states"], archive, set())
+                if not isinstance(states, dict) or not all(isinstance(state, dict) for state in states.values()):
+                    raise TypeError(f"states must be a dict of dicts, got {states!r}")
                 return states
     except OSError:
         raise
@@ -104,6 +108,7 @@ def load(path: str | os.PathLike[str]) -> dict[str, dict[str, Any]]:
 
 # JSON has no arrays and no tuples; each becomes a dict with one of these keys.
 _ARRAY, _TUPLE = "~array", "~tuple"
+_KINDS = "biuf"  # of arrays: booleans, integers and floats
 
 
 def _packed(value: Any, where: str, arrays: list[NDArray[Any]]) -> Any:
@@ -116,7 +121,7 @@ def _packed(value: Any, where: str, arrays: list[NDArray[Any]]) -> Any:
     if isinstance(value, (list, tuple)):
         items = [_packed(item, f"{where}[{i}]", arrays) for i, item in enumerate(value)]
         return {_TUPLE: items} if isinstance(value, tuple) else items
-    if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
+    if isinstance(value, np.ndarray) and value.dtype.kind in _KINDS:
         arrays.append(value)
         return {_ARRAY: len(arrays) - 1}
     if isinstance(value, np.generic):
@@ -126,18 +131,45 @@ def _packed(value: Any, where: str, arrays: list[NDArray[Any]]) -> Any:
     raise TypeError(f"{where} cannot be saved: {value!r} ({type(value).__name__})")
 
 
-def _unpacked(value: Any, archive: zipfile.ZipFile) -> Any:
-    """The inverse of `_packed`."""
+def _unpacked(value: Any, archive: zipfile.ZipFile, taken: set[int]) -> Any:
+    """The inverse of `_packed`; `taken` are the arrays read so far, each of which has one place."""
     if isinstance(value, list):
-        return [_unpacked(item, archive) for item in value]
+        return [_unpacked(item, archive, taken) for item in value]
     if not isinstance(value, dict):
         return value
     if _TUPLE in value:
-        return tuple(_unpacked(item, archive) for item in value[_TUPLE])
+        return tuple(_unpacked(item, archive, taken) for item in value[_TUPLE])
     if _ARRAY in value:
-        with archive.open(f"{int(value[_ARRAY])}.npy") as member:
-            return np.lib.format.read_array(member, allow_pickle=False)
-    return {key: _unpacked(item, archive) for key, item in value.items()}
+        number = int(value[_ARRAY])
+        if number in taken:
+            raise ValueError(f"array {number} has more than one place")
+        taken.add(number)
+        return _array(archive, f"{number}.npy")
+    return {key: _unpacked(item, archive, taken) for key, item in value.items()}
+
+
+def _array(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
+    """Returns an array of the archive, or raises where it is none that `save` writes."""
+    with archive.open(name) as member:
+        if np.lib.format.read_magic(member) != (1, 0):
+            raise ValueError(f"{name} is of another version of NumPy's format")
+        shape, _, dtype = np.lib.format.read_array_header_1_0(member)
+        size = archive.getinfo(name).file_size - member.tell()
+        if dtype.kind not in _KINDS or math.prod(shape) * dtype.itemsize != size:
+            raise ValueError(f"{name} cannot be numbers of type {dtype} and shape {shape} in {size} bytes")
+        member.seek(0)
+        array: NDArray[Any] = np.lib.format.read_array(member, allow_pickle=False)
+        return array
+
+
+def _check_sizes(archive: zipfile.ZipFile) -> None:
+    """Raises where an archive would grow when it is read, as none that `save` wrote does."""
+    members = archive.infolist()
+    for member in members:
+        if member.compress_type != zipfile.ZIP_STORED or member.file_size != member.compress_size:
+            raise ValueError(f"{member.filename} is compressed")
+    if archive.fp is not None and sum(member.file_size for member in members) > archive.fp.seek(0, os.SEEK_END):
+        raise ValueError("its parts are longer than the whole")
 
 
 def _flush_folder(folder: Path) -> None:

@@ -1,13 +1,9 @@
 """What survives: states of assigners, and the one file that they are kept in."""
 
-import errno
 import json
 import os
-import pickle
 import subprocess
 import sys
-import zipfile
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -437,15 +433,6 @@ class TestFile:
         assert pm.load(path) == {"mine": {"old": True}}
         assert os.listdir(tmp_path) == ["a.npz"]
 
-    @pytest.mark.parametrize("keep", [0, 1, 20, 0.5, -1])
-    def test_a_file_cut_short_is_refused(self, tmp_path, keep):
-        path = tmp_path / "a.npz"
-        pm.save(path, assigner=assigner_of(num_envs=50, seed=0))
-        content = path.read_bytes()
-        path.write_bytes(content[: int(keep * len(content)) if isinstance(keep, float) else keep])
-        with pytest.raises(ValueError, match="no whole file"):
-            pm.load(path)
-
     def test_a_flipped_bit_is_noticed(self, tmp_path):
         path = tmp_path / "a.npz"
         pm.save(path, mine={"x": np.arange(1000)})
@@ -455,46 +442,9 @@ class TestFile:
         with pytest.raises(ValueError, match="no whole file"):
             pm.load(path)
 
-    def test_a_file_of_a_newer_format_is_refused(self, tmp_path):
-        path = tmp_path / "a.npz"
-        with zipfile.ZipFile(path, "w") as archive:
-            archive.writestr("state.json", json.dumps({"format": 2, "states": {}}))
-        with pytest.raises(ValueError, match="format 2, this version of pz_policymap reads format 1"):
-            pm.load(path)
-
-    def test_loading_a_hostile_file_executes_nothing(self, tmp_path):
-        class Bomb:
-            def __reduce__(self):
-                return (Path.touch, (tmp_path / "exploded",))
-
-        path = tmp_path / "a.npz"
-        path.write_bytes(pickle.dumps(Bomb()))
-        with pytest.raises(ValueError, match="no whole file"):
-            pm.load(path)
-        np.save(tmp_path / "0.npy", np.array([Bomb()], object), allow_pickle=True)
-        with zipfile.ZipFile(path, "w") as archive:
-            archive.writestr("state.json", json.dumps({"format": 1, "states": {"x": {"~array": 0}}}))
-            archive.write(tmp_path / "0.npy", "0.npy")
-        with pytest.raises(ValueError, match="no whole file"):
-            pm.load(path)
-        assert not (tmp_path / "exploded").exists()
-
     def test_a_file_that_is_not_there_is_the_systems_error(self, tmp_path):
         with pytest.raises(FileNotFoundError):
             pm.load(tmp_path / "nothing.npz")
-
-    def test_a_full_disk_leaves_the_old_file_whole(self, tmp_path, monkeypatch):
-        path = tmp_path / "a.npz"
-        pm.save(path, mine={"old": True})
-
-        def full(handle):
-            raise OSError(errno.ENOSPC, "No space left on device")
-
-        monkeypatch.setattr(os, "fsync", full)
-        with pytest.raises(OSError, match="No space left"):
-            pm.save(path, mine={"old": False})
-        assert pm.load(path) == {"mine": {"old": True}}
-        assert os.listdir(tmp_path) == ["a.npz"]
 
     def test_a_link_goes_on_pointing_and_permissions_follow_the_mask(self, tmp_path):
         (tmp_path / "link.npz").symlink_to(tmp_path / "real.npz")
@@ -504,17 +454,3 @@ class TestFile:
         ordinary = tmp_path / "ordinary"
         ordinary.touch()
         assert (tmp_path / "real.npz").stat().st_mode == ordinary.stat().st_mode
-
-    def test_processes_that_save_to_one_path_leave_a_whole_file(self, tmp_path):
-        path = tmp_path / "a.npz"
-        code = (
-            "import sys, pz_policymap as pm\n"
-            "for i in range(30): pm.save(sys.argv[1], mine={'who': sys.argv[2], 'text': sys.argv[2] * 10000})"
-        )
-        writers = [subprocess.Popen([sys.executable, "-c", code, str(path), who]) for who in "ab"]
-        while any(writer.poll() is None for writer in writers):
-            if path.exists():
-                mine = pm.load(path)["mine"]
-                assert mine["text"] == mine["who"] * 10000
-        assert [writer.returncode for writer in writers] == [0, 0]
-        assert os.listdir(tmp_path) == ["a.npz"]

@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from pz_policymap.arguments import equal
 from pz_policymap.results.episode import Episode
 
 
@@ -35,5 +39,17 @@ def check_settings(state: Any, settings: Mapping[str, Any]) -> None:
     if not isinstance(state, Mapping):
         raise TypeError(f"state must be a dict, got {type(state).__name__}")
     for name, mine in settings.items():
-        if state.get(name) != mine:
+        if not equal(state.get(name), mine):
             raise ValueError(f"state does not fit: it has {name}={state.get(name)!r}, this ledger {mine!r}")
+
+
+def array_in(state: Mapping[str, Any], name: str) -> NDArray[Any]:
+    """Returns a copy of an entry of a state as an array, whatever its type and shape.
+
+    Raises:
+        ValueError: If it is none.
+    """
+    try:
+        return np.array(state.get(name))
+    except ValueError as error:  # a list of lists of unequal lengths, say
+        raise ValueError(f"state does not fit: {name!r} must be an array, got {state.get(name)!r}") from error

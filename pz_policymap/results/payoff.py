@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pz_policymap.arguments import integer, number
-from pz_policymap.results.checks import check_episode, check_settings
+from pz_policymap.results.checks import array_in, check_episode, check_settings
 from pz_policymap.results.episode import Episode
 from pz_policymap.results.games import games
 from pz_policymap.results.ratings import Ratings, bradley_terry
@@ -248,7 +248,7 @@ class Payoff:
                 has changed then.
         """
         check_settings(state, {"version": STATE_VERSION, "decay": self.decay, "prior": self.prior})
-        table = np.array(state.get("table"))
+        table = array_in(state, "table")
         size, width = len(table) if table.ndim else 0, self._table.shape[2]
         if table.dtype != np.float64 or not size or table.shape != (size, size, width) or not np.isfinite(table).all():
             raise ValueError(

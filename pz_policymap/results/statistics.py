@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pz_policymap.arguments import integer
-from pz_policymap.results.checks import check_episode, check_settings
+from pz_policymap.results.checks import array_in, check_episode, check_settings
 from pz_policymap.results.episode import Episode
 
 STATE_VERSION = 1
@@ -149,7 +149,7 @@ class PolicyStatistics:
             ValueError: If it is of another version or window, or damaged; nothing has changed then.
         """
         check_settings(state, {"version": STATE_VERSION, "window": self.window})
-        episodes, steps, recent = (np.array(state.get(name)) for name in ("episodes", "steps", "recent"))
+        episodes, steps, recent = (array_in(state, name) for name in ("episodes", "steps", "recent"))
         size = episodes.size
         if (
             [episodes.dtype, steps.dtype, recent.dtype] != [np.int64, np.int64, np.float64]
