@@ -301,6 +301,13 @@ class TestRatings:
         shown = [f"{v:+.0f} ± {e:.0f}".replace("-", "\N{MINUS SIGN}") for v, e in zip(values, errors, strict=True)]
         assert [text for _, text in cell_texts(axes)] == shown
 
+    def test_the_column_of_numbers_lies_beyond_every_error(self):
+        axes = pm.plots.ratings(axes_of(), ledger(5))
+        axes.figure.canvas.draw()
+        last = max(segment[:, 0].max() for segment in axes.collections[0].get_segments())
+        first = min(text.get_window_extent().x0 for text in axes.texts)
+        assert first > axes.transData.transform((last, 0.0))[0]
+
     @pytest.mark.parametrize(
         ("ratings", "error", "message"),
         [

@@ -180,7 +180,7 @@ def _rows(axes: Axes, count: int, low: float, high: float) -> None:
     """Sets the limits for a row a policy, the first on top."""
     axes.set(xlim=(low, high), ylim=(count - 0.5, -0.5))
     axes.tick_params(labelsize=SMALL)
-    axes.grid(axis="x", color="#e6e6e6", linewidth=0.8)
+    axes.grid(axis="x", color=FAINT, alpha=0.25, linewidth=0.8)
     axes.set_axisbelow(True)
 
 

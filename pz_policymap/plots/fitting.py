@@ -90,7 +90,9 @@ class CellTexts(Artist):
         np.minimum.at(common, self._shape.ravel()[fits], sizes[fits])
         for i, text in enumerate(self._texts):
             size = float(common[self._shape.flat[i]])
-            text.set(visible=bool(fits[i]), fontsize=size, verticalalignment="bottom" if two_lines else "center_baseline")
+            text.set(
+                visible=bool(fits[i]), fontsize=size, verticalalignment="bottom" if two_lines else "center_baseline"
+            )
             if self._below:
                 self._below[i].set(visible=two_lines, fontsize=size * _BELOW, verticalalignment="top")
 
