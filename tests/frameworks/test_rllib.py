@@ -618,6 +618,12 @@ def test_the_mapping_function_answers_whoever_asks_while_modules_are_built():
     assert {rule("zoe"), rule("nobody", None), rule(5, MultiAgentEpisode(), worker=None)} == {"a"}
 
 
+def test_an_episode_that_is_played_again_keeps_its_draw_whatever_the_mapping_is_by_then():
+    rule = ModuleMapping(pm.Fixed(1), seed=SEED, resample_every=2)
+    assert rule.begin(Count(3, 4, (0, 2)), 0, ("zoe", "bob")).count == Count(4, 4, (0, 2))
+    assert rule.begin(Count(3, 2, (0, 2)), 0, ("zoe", "bob")).count == Count(4, 4, (1, 1))
+
+
 def test_an_assignment_survives_pickle_cut_and_state():
     assignment = ModuleMapping(3, seed=SEED).begin(None, 0, tuple(AGENTS))
     episode = MultiAgentEpisode(agent_to_module_mapping_fn=pickle.loads(pickle.dumps(assignment)))
