@@ -91,9 +91,6 @@ class EpisodeCounters(ConnectorV2):
         """Returns the state with the later episode of each environment, this connector's own included."""
         return _state(*_latest([self.get_state(), *states]))
 
-    def reset_state(self) -> None:
-        """Keeps everything: a connector is reset between evaluations, and episodes go on."""
-
     def restore_from_path(self, path: Any, **kwargs: Any) -> None:
         """Goes back to the numbers of a checkpoint, and so do all processes that hear of it."""
         checkpoint = EpisodeCounters()
