@@ -1,12 +1,12 @@
-"""Self-play with Stable-Baselines3: MaskablePPO learns connect four from a random player and snapshots of itself.
+"""Self-play with Stable-Baselines3: MaskablePPO learns connect four against snapshots of itself.
 
     python -m pip install '.[sb3]'
     python examples/sb3_self_play.py --picture win_rates.png   # under three minutes on two cores
     python examples/sb3_self_play.py --short                     # some seconds: it runs, and learns little
 
 After every few rollouts the learner is kept as a snapshot. Whom it meets is drawn for every game, and so is who moves
-first: a random player now and then, else a snapshot, by `pfsp` those that it does not beat yet, or by `latest` the
-recent ones. In the end it plays all of them.
+first: now and then one of two simple players, else a snapshot, by `pfsp` those that it does not beat yet, or by
+`latest` the recent ones. In the end it plays all of them.
 """
 
 import argparse
@@ -26,32 +26,60 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
 
 import pz_policymap as pm
 
-LEARNER, RANDOM, FIRST_SNAPSHOT = range(3)
-NUM_ENVS, STEPS = 8, 64  # a rollout is their product
-RANDOM_SHARE = 0.25
+LEARNER, RANDOM, GREEDY, FIRST_SNAPSHOT = range(4)
+SHARES = {RANDOM: 0.2, GREEDY: 0.4}  # of the games; the snapshots' is the rest
+NUM_ENVS, STEPS = 8, 128  # a rollout is their product
+
+CELLS = np.arange(42).reshape(6, 7)  # row by row from the top
+LINES = np.array(
+    [
+        [CELLS[row + i * down, column + i * right] for i in range(4)]
+        for down, right in ((0, 1), (1, 0), (1, 1), (-1, 1))
+        for row in range(6)
+        for column in range(7)
+        if 0 <= row + 3 * down < 6 and column + 3 * right < 7
+    ]
+)
 
 
-class FourByFour(BaseFeaturesExtractor):
-    """Looks at the board through windows of four by four, the size of all that wins."""
+class Lines(BaseFeaturesExtractor):
+    """Sees the stones, and where one could be put: in how many lines it would be the third or the fourth of a player.
 
-    def __init__(self, observation_space, channels=32):
-        super().__init__(observation_space, features_dim=128)
-        self.layers = torch.nn.Sequential(
-            torch.nn.Conv2d(2, channels, kernel_size=4),
-            torch.nn.ReLU(),
-            torch.nn.Flatten(),
-            torch.nn.Linear(channels * 3 * 4, 128),
-            torch.nn.ReLU(),
-        )
+    Lines in which the other player has a stone do not count. With more time a network finds out by itself.
+    """
 
-    def forward(self, observations):
-        """Returns the features of a batch of boards, which have their two players last."""
-        return self.layers(observations.permute(0, 3, 1, 2))
+    def __init__(self, observation_space):
+        super().__init__(observation_space, features_dim=2 * 3 * CELLS.size)
+        through = np.zeros((len(LINES), CELLS.size), np.float32)
+        np.put_along_axis(through, LINES, 1.0, axis=1)
+        self.register_buffer("through", torch.as_tensor(through))  # which cells are in each line
+
+    def forward(self, boards):
+        """Returns three numbers for each cell and player; of the boards, `(batch, 6, 7, 2)`, the players come last."""
+        stones = boards.flatten(1, 2).transpose(1, 2)
+        counts = stones @ self.through.T
+        alone = counts * (counts.flip(1) == 0)
+        taken = stones.sum(1, keepdim=True)
+        below = torch.cat([taken[..., 7:], torch.ones_like(taken[..., :7])], dim=-1)
+        here = below * (1 - taken)
+        chances = [(alone == count).float() @ self.through * here for count in (2, 3)]
+        return torch.cat([stones, *chances], dim=1).flatten(1)
 
 
 def random_player(observation, agent, info):  # noqa: ARG001
     """Chooses among the legal moves, from the global generator, which `reset(seed=...)` fixes for opponents."""
     return random.choice(np.flatnonzero(observation["action_mask"]).tolist())  # noqa: S311
+
+
+def greedy_player(observation, agent, info):
+    """Completes four in a line where it can, and else moves at random: who does not block loses."""
+    mine, theirs = np.moveaxis(observation["observation"], -1, 0).astype(bool)
+    for column in np.flatnonzero(observation["action_mask"]):
+        stones = mine.copy()
+        stones[6 - np.count_nonzero((mine | theirs)[:, column]) - 1, column] = True
+        if stones.reshape(-1)[LINES].all(axis=1).any():
+            return int(column)
+    return random_player(observation, agent, info)
 
 
 def game(opponents, payoff, mapping):
@@ -70,12 +98,11 @@ class SelfPlay(BaseCallback):
         self.rollouts, self.steps = 0, []
 
     def mapping(self):
-        """Who plays the learner's opponent: random with its share, else a snapshot."""
-        count = len(self.opponents) - 1
-        rates = self.payoff.win_rates[LEARNER, FIRST_SNAPSHOT : FIRST_SNAPSHOT + count]
-        snapshots = pm.pfsp(rates, floor=0.1) if self.matchmaking == "pfsp" else pm.latest(count)
-        share = RANDOM_SHARE if count else 1.0
-        return pm.Focal(pm.Fixed(LEARNER), pm.Weighted([0.0, share, *(1.0 - share) * snapshots]))
+        """Seats the learner once, and draws its opponent."""
+        rates = self.payoff.win_rates[LEARNER, FIRST_SNAPSHOT:]
+        snapshots = pm.pfsp(rates, floor=0.1) if self.matchmaking == "pfsp" else pm.latest(len(rates))
+        weights = [0.0, *SHARES.values(), *(1.0 - sum(SHARES.values())) * snapshots]
+        return pm.Focal(pm.Fixed(LEARNER), pm.Weighted(weights))
 
     def _on_rollout_start(self):
         if self.rollouts % self.rollouts_per_snapshot == 0 and self.rollouts:
@@ -96,9 +123,33 @@ class SelfPlay(BaseCallback):
         return True
 
 
+def train(matchmaking="pfsp", rollouts=40, snapshot_every=4, seed=0):
+    """Returns the learner, all its opponents by policy index, and at which step each snapshot was taken."""
+    opponents = {RANDOM: random_player, GREEDY: greedy_player}
+    payoff = pm.Payoff(FIRST_SNAPSHOT, decay=0.98)
+    self_play = SelfPlay(payoff, opponents, snapshot_every, matchmaking)
+    envs = DummyVecEnv([lambda: game(opponents, payoff, self_play.mapping()) for _ in range(NUM_ENVS)])
+    network = {"features_extractor_class": Lines, "net_arch": {"pi": [], "vf": [64]}, "activation_fn": torch.nn.ReLU}
+    model = MaskablePPO(
+        "MlpPolicy",
+        VecMonitor(envs),
+        n_steps=STEPS,
+        batch_size=256,
+        n_epochs=10,
+        learning_rate=lambda left: 4e-3 * left,
+        ent_coef=0.005,
+        gamma=0.97,
+        policy_kwargs=network,
+        seed=seed,
+        device="cpu",
+    )
+    model.learn(rollouts * NUM_ENVS * STEPS, callback=self_play, progress_bar=True)
+    return model, opponents, self_play.steps
+
+
 def play(model, opponents, opponent, games):
-    """Returns how often the learner beats an opponent, a draw being half a win, moving first in every other game."""
-    payoff = pm.Payoff(max(opponents) + 1, prior=0.0)
+    """Returns how many games the learner wins, and how many it draws, moving first in every other one."""
+    payoff = pm.Payoff(max(opponents) + 1)
     env = game(opponents, payoff, pm.Focal(pm.Fixed(LEARNER), pm.Fixed(opponent)))
     for number in range(games):
         seats = env.env.possible_agents[:: 1 if number % 2 else -1]
@@ -108,70 +159,63 @@ def play(model, opponents, opponent, games):
         while not over:
             action, _ = model.predict(observation, action_masks=env.action_masks(), deterministic=True)
             observation, _, over, _, _ = env.step(int(action))
-    return payoff.win_rates[LEARNER, opponent], int(payoff.wins[LEARNER, opponent])
+    return int(payoff.wins[LEARNER, opponent]), int(payoff.draws[LEARNER, opponent])
 
 
-def draw(path, steps, rates, games, against_random):
-    """Draws the learner's win rate against each snapshot, with twice the standard error."""
-    rates = np.array(rates)
-    figure = Figure(figsize=(7, 4), layout="constrained")
+def draw(path, steps, rates, games):
+    """Draws the learner's win rate against every opponent, with twice the standard error where it is a snapshot.
+
+    Args:
+        path: Where to.
+        steps: At which each snapshot was taken.
+        rates: Against each policy, from the random player on.
+        games: Against each.
+    """
+    random_rate, greedy_rate, *snapshots = rates
+    figure = Figure(figsize=(7.2, 4.0), layout="constrained")
     axes = figure.subplots()
-    errors = 2 * np.sqrt(rates * (1 - rates) / games)
-    axes.errorbar(np.array(steps) / 1000, rates, errors, fmt="o-", capsize=3, color="C0", label="its snapshots")
-    axes.axhline(against_random, color="C1", label="a random player")
-    axes.axhline(0.5, color="0.6", linestyle=":", label="an equal")
-    axes.set(xlabel="thousand steps at which the snapshot was taken", ylabel="win rate", ylim=(0.0, 1.03))
-    axes.set_title(f"Connect four after self-play: the final learner against ... ({games} games each)")
-    axes.legend(loc="lower left")
-    figure.savefig(path, dpi=150)
+    apart = max(0.0, 0.03 - (random_rate - greedy_rate) / 2)  # so that their names are not on one another
+    for name, rate, style, shift in (
+        ("a random player", random_rate, "--", apart),
+        ("a greedy player", greedy_rate, "-.", -apart),
+        ("an equal", 0.5, ":", 0.0),
+    ):
+        axes.axhline(rate, color="#8c8c8c", linewidth=1.2, linestyle=style)
+        text = f"{name}, {rate:.2f}"
+        axes.annotate(text, (1.01, rate + shift), xycoords=("axes fraction", "data"), va="center", color="#595959")
+    spread = 2.0 * np.sqrt(np.multiply(snapshots, np.subtract(1.0, snapshots)) / games)
+    axes.errorbar(np.divide(steps, 1000), snapshots, spread, fmt="o-", color="#1f55a8", linewidth=2, elinewidth=1.3)
+    axes.set(xlabel="its snapshot after so many thousand steps", ylabel="win rate of the final learner", ylim=(0, 1.02))
+    axes.set_title("Connect four: the final learner against those that it once was", loc="left")
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.savefig(path, dpi=125)
 
 
 def main():
     """Trains, plays against everybody, and draws."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--opponents", choices=["pfsp", "latest"], default="pfsp", help="how snapshots are chosen")
-    parser.add_argument("--rollouts", type=int, default=100)
-    parser.add_argument("--snapshot-every", type=int, default=10, help="rollouts")
     parser.add_argument("--games", type=int, default=200, help="against each opponent in the end")
     parser.add_argument("--picture", metavar="PATH", help="where to draw the win rates to")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--short", action="store_true", help="three rollouts and ten games, to see that it runs")
     args = parser.parse_args()
-    if args.short:
-        args.rollouts, args.snapshot_every, args.games = 3, 1, 10
-    torch.set_num_threads(1)  # small networks are faster so
+    torch.set_num_threads(1)  # small networks are faster so, and with distributions that are not checked
+    torch.distributions.Distribution.set_default_validate_args(False)
     began = time.perf_counter()
 
-    opponents, payoff = {RANDOM: random_player}, pm.Payoff(FIRST_SNAPSHOT, decay=0.98)
-    self_play = SelfPlay(payoff, opponents, args.snapshot_every, args.opponents)
-    envs = DummyVecEnv([lambda: game(opponents, payoff, self_play.mapping()) for _ in range(NUM_ENVS)])
-    model = MaskablePPO(
-        "MlpPolicy",
-        VecMonitor(envs),
-        n_steps=STEPS,
-        batch_size=128,
-        n_epochs=6,
-        learning_rate=lambda left: 1e-3 * left,
-        ent_coef=0.01,
-        policy_kwargs={
-            "features_extractor_class": FourByFour,
-            "net_arch": [64],
-            "activation_fn": torch.nn.ReLU,
-        },
-        seed=args.seed,
-        device="cpu",
-    )
-    model.learn(args.rollouts * NUM_ENVS * STEPS, callback=self_play, progress_bar=True)
+    length = {"rollouts": 3, "snapshot_every": 1} if args.short else {}
+    games = 10 if args.short else args.games
+    model, opponents, steps = train(args.opponents, seed=args.seed, **length)
     print(f"learned for {model.num_timesteps} steps in {time.perf_counter() - began:.0f} s")
-
-    rate, wins = play(model, opponents, RANDOM, args.games)
-    print(f"against the random player: {wins} of {args.games} games won")
-    snapshots = range(FIRST_SNAPSHOT, FIRST_SNAPSHOT + len(self_play.steps))
-    rates = [play(model, opponents, snapshot, args.games)[0] for snapshot in snapshots]
-    for steps, snapshot_rate in zip(self_play.steps, rates, strict=True):
-        print(f"against itself after {steps:6} steps: win rate {snapshot_rate:.2f}")
+    names = ["the random player", "the greedy player", *(f"itself after {step} steps" for step in steps)]
+    rates = []
+    for opponent, name in zip(opponents, names, strict=True):
+        wins, draws = play(model, opponents, opponent, games)
+        rates.append((wins + draws / 2) / games)
+        print(f"against {name}: {wins} of {games} games won, {draws} drawn")
     if args.picture:
-        draw(args.picture, self_play.steps, rates, args.games, rate)
+        draw(args.picture, steps, rates, games)
     print(f"done after {time.perf_counter() - began:.0f} s")
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
+import itertools
 import subprocess
 import sys
 from pathlib import Path
 
+import gymnasium.utils.env_checker
 import numpy as np
 import pytest
 import torch
@@ -13,7 +16,7 @@ from mpe2 import simple_spread_v3
 from pettingzoo.classic import connect_four_v3, rps_v2
 from sb3_contrib import MaskablePPO, RecurrentPPO
 from sb3_contrib.common.maskable.evaluation import evaluate_policy
-from stable_baselines3 import PPO
+from stable_baselines3 import DQN, PPO
 from stable_baselines3.common.env_checker import check_env
 from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecMonitor
 
@@ -22,6 +25,7 @@ import pz_policymap as pm
 torch.set_num_threads(1)  # small networks are faster so
 
 SEATED = pm.Focal(pm.Fixed(0), pm.Fixed(1))
+EXAMPLE = Path(__file__).parents[2] / "examples" / "sb3_self_play.py"
 
 
 def legal(observation, agent, info):
@@ -64,12 +68,65 @@ def moves(env, model, seed):
     return seen
 
 
+def at_random(observation, agent, info):
+    return int(np.random.choice(np.flatnonzero(observation["action_mask"])))  # noqa: NPY002
+
+
+def masked_network():
+    return connect_four(opponent=small(MaskablePPO, connect_four()))
+
+
+def network_of_numbers():
+    env = learner_env(simple_spread_v3.parallel_env(max_cycles=4, continuous_actions=True), None)
+    env.set_policies({1: small(PPO, env)})
+    return env
+
+
+def network_that_explores():
+    """It draws from NumPy's generator whether to explore, and explores by argmax, its own spaces being its own."""
+    model = DQN("MlpPolicy", rps(), device="cpu")
+    model.exploration_rate = 0.5
+    model.action_space.sample = lambda: 2
+    return learner_env(rps_v2.env(max_cycles=9), model)
+
+
+CHECKED = {
+    "functions": connect_four,
+    "functions in parallel": rps,
+    "several seats": lambda: learner_env(simple_spread_v3.parallel_env(max_cycles=4), rock),
+    "functions that draw": lambda: connect_four(at_random),
+    "networks that draw": masked_network,
+    "networks whose actions are numbers": network_of_numbers,
+    "networks that explore": network_that_explores,
+}
+
+
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.parametrize(
-    "make", [connect_four, rps, lambda: learner_env(simple_spread_v3.parallel_env(max_cycles=4), rock)]
-)
-def test_stable_baselines3_check_passes(make):
-    check_env(make())
+@pytest.mark.parametrize("name", CHECKED)
+def test_the_checks_of_stable_baselines3_and_of_gymnasium_pass(name):
+    check_env(CHECKED[name]())
+    gymnasium.utils.env_checker.check_env(CHECKED[name](), skip_render_check=True)
+
+
+@pytest.mark.parametrize("name", ["networks that draw", "networks whose actions are numbers", "networks that explore"])
+def test_a_seed_fixes_what_a_network_draws_and_another_seed_or_episode_is_another(name):
+    env = CHECKED[name]()
+    played = []
+    for seed in (1, 1, None, 2):
+        env.action_space.seed(0)
+        matchup = {agent: int(seat > 0) for seat, agent in enumerate(env.env.possible_agents)}
+        observation, _ = env.reset(seed=seed, options={"policy_ids": matchup})
+        seen, over = [observation.tolist()], False
+        while not over:
+            action = env.action_space.sample()
+            if isinstance(env.action_space, gymnasium.spaces.Discrete):
+                action = int(env.action_masks().argmax())
+            observation, _, terminated, truncated, _ = env.step(action)
+            seen.append(observation.tolist())
+            over = terminated or truncated
+        played.append(str(seen))
+    assert played[0] == played[1]
+    assert len(set(played)) == 3
 
 
 def test_maskable_ppo_learns_in_a_short_run_and_every_episode_is_recorded_in_both_seats():
@@ -143,11 +200,83 @@ def test_policies_and_mapping_are_exchanged_through_the_vector_environment_while
         venv.close()
 
 
+@pytest.fixture(scope="module")
+def example():
+    specification = importlib.util.spec_from_file_location(EXAMPLE.stem, EXAMPLE)
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+def test_the_example_beats_a_random_player_in_95_of_100_games_and_what_it_once_was_from_both_seats(example):
+    torch.distributions.Distribution.set_default_validate_args(False)
+    model, opponents, steps = example.train(seed=0)
+    wins, _ = example.play(model, opponents, example.RANDOM, games=200)
+    assert wins >= 190
+    wins, draws = example.play(model, opponents, example.FIRST_SNAPSHOT, games=200)
+    assert wins + draws / 2 > 120  # four standard errors and more above an equal
+    assert list(opponents) == [example.RANDOM, example.GREEDY, *range(3, 3 + len(steps))]
+    parameters = [
+        torch.cat([p.detach().flatten() for p in opponents[i].parameters()]) for i in range(3, 3 + len(steps))
+    ]
+    for earlier, later in itertools.pairwise(parameters):  # each was taken when it was, and learns no more
+        assert not torch.equal(earlier, later)
+
+
+def test_the_example_plays_every_other_game_in_each_seat(example, monkeypatch):
+    episodes = []
+    monkeypatch.setattr(example.pm.Payoff, "record", lambda ledger, episode: episodes.append(episode.policies))
+    model = small(MaskablePPO, connect_four())
+    example.play(model, {example.RANDOM: example.random_player}, example.RANDOM, games=6)
+    assert episodes == [(1, 0), (0, 1)] * 3
+
+
+def test_the_example_meets_those_snapshots_by_pfsp_that_it_does_not_beat_and_by_latest_the_recent_ones(example):
+    payoff = pm.Payoff(example.FIRST_SNAPSHOT + 2, prior=0.0)
+    for _ in range(10):  # the earlier snapshot always wins
+        payoff.record(pm.Episode(policies=[example.LEARNER, example.FIRST_SNAPSHOT], returns=[-1.0, 1.0]))
+        payoff.record(pm.Episode(policies=[example.LEARNER, example.FIRST_SNAPSHOT + 1], returns=[1.0, -1.0]))
+
+    def weights(matchmaking):
+        shares = example.SelfPlay(payoff, {}, 1, matchmaking).mapping().background.weights
+        assert shares[:3] == pytest.approx([0.0, *example.SHARES.values()])
+        assert sum(shares) == pytest.approx(1.0)
+        return shares[3:]
+
+    assert weights("pfsp")[0] > 5 * weights("pfsp")[1] > 0.0
+    assert weights("latest")[0] <= weights("latest")[1]
+
+
+def test_the_greedy_player_of_the_example_completes_every_line_and_else_plays_at_random(example):
+    assert len(example.LINES) == 69  # as anybody counts who writes about this game
+    for line in example.LINES:
+        cells = [divmod(int(cell), 7) for cell in line]
+        upright = len({column for _, column in cells}) == 1
+        for row, column in cells[:1] if upright else cells:  # of an upright line the uppermost is the last
+            board = np.zeros((6, 7, 2), np.int8)  # what is under the line is the other's
+            for r, c in cells:
+                board[r + 1 :, c, 1] = 1
+            for r, c in cells:
+                board[r, c] = (0, 0) if (r, c) == (row, column) else (1, 0)
+            board[:row, column] = 0
+            env = connect_four_v3.raw_env()
+            env.reset()
+            env.board = board.reshape(-1, 2) @ [1, 2]
+            env.step(example.greedy_player(env.observe("player_0"), "player_0", {}))
+            assert env.rewards == {"player_0": 1, "player_1": -1}
+    empty = {"observation": np.zeros((6, 7, 2), np.int8), "action_mask": np.ones(7, np.int8)}
+    assert {example.greedy_player(empty, "player_0", {}) for _ in range(200)} == set(range(7))
+
+
 def test_the_example_runs_in_its_short_form_and_draws_its_picture(tmp_path):
-    example = Path(__file__).parents[2] / "examples" / "sb3_self_play.py"
     picture = tmp_path / "win_rates.png"
-    run = subprocess.run(
-        [sys.executable, example, "--short", "--picture", picture], capture_output=True, text=True, check=True
-    )
-    assert "against the random player" in run.stdout
+    for how in ("pfsp", "latest"):
+        run = subprocess.run(
+            [sys.executable, EXAMPLE, "--short", "--opponents", how, "--picture", picture],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert "against the random player" in run.stdout
     assert picture.read_bytes().startswith(b"\x89PNG")
+    assert picture.stat().st_size < 60_000
