@@ -67,6 +67,12 @@ def test_the_same_seed_plays_the_same_and_another_another(capsys, env, policy):
     assert same[0] == same[1] != same[2]
 
 
+def test_random_policies_play_every_episode_anew(capsys):
+    mapping = "fixed:{player_1:0,player_2:1}"
+    first, _ = table(capsys, TICTACTOE, "--policies", "2", "--mapping", mapping, "--episodes", "30")
+    assert min(first["wins"], first["losses"]) > 0
+
+
 def test_random_policies_play_parallel_environments_too_and_settings_reach_them(capsys):
     arguments = [TAG, "--set", "max_cycles=3", "--episodes", "2", "--mapping", "shared:uniform:1"]
     for api in ("parallel", "aec"):

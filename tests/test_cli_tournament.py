@@ -6,6 +6,9 @@ import pytest
 
 import pz_policymap as pm
 from pz_policymap.cli import main
+from pz_policymap.cli.environments import EnvName
+from pz_policymap.cli.games import Match, Plan
+from pz_policymap.cli.outcomes import Outcomes
 
 TICTACTOE = "pettingzoo.classic.tictactoe_v3"
 BOTS = ["tests.cli_bots:first_free", "tests.cli_bots:last_free"]
@@ -44,6 +47,31 @@ def test_ratings_and_matrices_are_those_of_a_ledger_and_the_best_stands_first(ca
     assert shown["win_rates"] == payoff.win_rates.tolist()
     order = [row["rating"] for row in shown["policies"]]
     assert order == sorted(order, reverse=True)
+
+
+def test_who_won_is_who_played(capsys):
+    names = ("random", *BOTS)
+    shown = tournament(capsys, "--policies", *names, "--games", "11", "--seed", "8")
+    plan = Plan(EnvName(TICTACTOE), names, 8, ("player_1", "player_2"), teams=False, self_matches=False)
+    payoff, match = pm.Payoff(3), Match(plan)
+    for game in range(11):
+        payoff.record(match.play(game))
+    assert shown["wins"] == payoff.wins.tolist()
+    assert shown["draws"] == payoff.draws.tolist()
+
+
+def test_agents_that_were_not_there_are_left_out_of_games_before_and_after_the_file():
+    plan = Plan(EnvName("any"), ("x", "y"), 0, ("a", "b", "c"), teams=False, self_matches=True)
+    first, more = Outcomes(plan, 1), Outcomes(plan, 2)
+    for game, outcomes in enumerate((first, more)):
+        if game:
+            outcomes.load_state_dict(first.state_dict())
+        outcomes.record(game, pm.Episode([0, 1], [2.0, game], [3, 4], agents=["c", "a"]))
+    for game, episode in enumerate(more.episodes()):
+        matchup = dict(zip("abc", plan.matchups([game])[0], strict=True))
+        assert episode.agents == ("a", "c")
+        assert episode.policies == (matchup["a"], matchup["c"])
+        assert (episode.returns, episode.lengths) == ((game, 2.0), (4, 3))
 
 
 def test_the_tables_hold_the_same(capsys):

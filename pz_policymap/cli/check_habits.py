@@ -24,7 +24,7 @@ def habit_findings(make: Make, api: str, info_key: str, steps: int) -> list[Find
         steps: How many steps to look at, at most.
     """
     env = make()
-    habits = _Habits(info_key)
+    habits = _Habits(info_key, keeps_infos=api == "aec")
     try:
         for episode in range(3):
             before = _global_states()
@@ -41,8 +41,9 @@ def habit_findings(make: Make, api: str, info_key: str, steps: int) -> list[Find
 class _Habits:
     """What has been seen so far."""
 
-    def __init__(self, info_key: str) -> None:
+    def __init__(self, info_key: str, keeps_infos: bool) -> None:
         self.fresh = True
+        self._keeps_infos = keeps_infos  # AEC environments do, by their nature
         self._info_key = info_key
         self._first: set[Any] = set()  # who was there when this episode began
         self._kept: dict[Any, Any] = {}  # the info that each agent had before
@@ -124,7 +125,7 @@ class _Habits:
                 "wrapped, each has its own; whoever writes into the bare ones writes into all",
             ),
             (
-                self._lasting,
+                self._lasting and not self._keeps_infos,
                 "info dicts live on from step to step",
                 "wrapped, each is new; what is written into the bare ones stays there",
             ),

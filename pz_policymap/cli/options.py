@@ -69,7 +69,7 @@ def add_cadence(parser: argparse.ArgumentParser, resample_every: int = 10) -> No
 def add_outputs(parser: argparse.ArgumentParser, picture: str) -> None:
     """Adds where results go besides the tables."""
     parser.add_argument("--json", action="store_true", help="write JSON on stdout in place of the tables")
-    parser.add_argument("--plot", metavar="FILE", help=f"draw {picture} (png, pdf, svg; needs {PLOT})")
+    parser.add_argument("--plot", metavar="FILE", help=f"draw {picture} (png, pdf, svg ...); needs matplotlib")
 
 
 def add_traceback(parser: argparse.ArgumentParser) -> None:

@@ -24,6 +24,9 @@ Plays episodes of an environment and shows how each policy fared.
 A policy is "random", which respects action masks, or module:name: a function of (observation, agent, info) that
 returns an action, a class of such objects, or an object with predict. The same seed plays the same episodes.
 
+A pair of different policies in an episode is a game, and the higher return wins it. A draw is half a win. The interval
+of a win rate is the score interval (Wilson 1927), at 95%.
+
 examples:
   pz-policymap run mpe2.simple_tag_v3 --policies 4 --episodes 25
   pz-policymap run classic/tictactoe-v3 --policies random my_bots:first_free --episodes 100
@@ -154,5 +157,5 @@ def _show(
     ]
     heading = ["policy", "name", "episodes", "steps", "mean return", "games", "win rate", "95% interval"]
     styles = [[policy_style(row["policy"]), policy_style(row["policy"]), *[""] * 6] for row in table]
-    title = f"{options.env}: {options.episodes} episodes, {mapping.fingerprint}"
+    title = f"{options.env}: {options.episodes} episodes, {options.mapping or f'uniform:{len(names)}'}"
     show_table(title, heading, rows, styles, words=2)

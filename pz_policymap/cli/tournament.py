@@ -27,7 +27,7 @@ in points of Elo's scale, whose mean is 0) and the win rates between all pairs.
 
 Each game is a function of the seed and its number, if policies keep nothing from one game to the next; so --jobs
 changes nothing but the time. With --results the games are kept: after an interruption the same command goes on, and
-one with more --cycles or --games adds to them. Policies are written as in run.
+one with more --cycles or --games adds to them. Policies are written, and games are won, as in run.
 
 examples:
   pz-policymap tournament classic/tictactoe-v3 --policies random my_bots:first_free my_bots:blocks
@@ -162,7 +162,10 @@ def _show(
         settings = {"env": options.env, "agents": plan.agents, "seed": plan.seed, "games_played": played}
         show_json({**settings, "policies": policies, **matrices})
         return
-    names, rows = ["policy", "name", "rating", "±", "games", "wins", "draws", "losses", "win rate", "95% interval"], []
+    names, rows = (
+        ["policy", "name", "rating", "error", "games", "wins", "draws", "losses", "win rate", "95% interval"],
+        [],
+    )
     for policy in order:
         standing, rating, error = fared[policy], ratings.values[policy], ratings.errors[policy]
         counts = [standing.games, standing.wins, standing.draws, standing.losses]
