@@ -7,8 +7,8 @@ import nox
 
 nox.options.default_venv_backend = "virtualenv"
 nox.options.error_on_missing_interpreters = True
-# All but rllib and stable_baselines3, to be run by hand: they take minutes each.
-nox.options.sessions = ["oldest", "sample_factory", "torch", "benchmarks", "examples"]
+# All but stable_baselines3, to be run by hand: it takes minutes.
+nox.options.sessions = ["oldest", "rllib", "sample_factory", "torch", "benchmarks", "examples"]
 
 TORCH = "torch==2.13.0"
 NEED_A_FRAMEWORK = {"rllib_population", "sb3_self_play", "train_population_ppo"}
