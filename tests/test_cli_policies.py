@@ -79,3 +79,11 @@ def test_the_random_policy_respects_masks_in_observations_and_infos(kind):
     policy = RandomPolicy(lambda agent: SPACE)
     assert set(actions(policy, 0, mask=mask)) == allowed
     assert {int(policy(0, "a", {"action_mask": mask})) for _ in range(30)} == allowed
+
+
+def test_the_random_policy_notices_that_an_agent_has_another_space():
+    held = [spaces.Discrete(50)]
+    policy = RandomPolicy(lambda agent: held[0])
+    assert max(actions(policy, 0)) > 1
+    held[0] = spaces.Discrete(2)
+    assert set(actions(policy, 1)) == {0, 1}

@@ -26,7 +26,7 @@ class RandomPolicy:
 
     def __init__(self, space_of: Callable[[Any], Any]) -> None:
         self._space_of = space_of
-        self._spaces: dict[Any, Any] = {}
+        self._spaces: dict[Any, tuple[Any, Any]] = {}  # of each agent the environment's, and the copy
         self._fresh: set[Any] = set()  # agents whose space has this episode's seed
         self._seed: tuple[int, ...] = (0,)
 
@@ -37,15 +37,16 @@ class RandomPolicy:
     def __call__(self, observation: Any, agent: Any, info: Any) -> Any:
         """Returns an action."""
         if agent not in self._fresh:
-            if agent not in self._spaces:
-                self._spaces[agent] = copy.deepcopy(self._space_of(agent))
+            space = self._space_of(agent)
+            if agent not in self._spaces or self._spaces[agent][0] is not space:  # some make agents anew at a reset
+                self._spaces[agent] = space, copy.deepcopy(space)
             words = np.random.SeedSequence([*self._seed, len(self._fresh)]).generate_state(1)
-            self._spaces[agent].seed(int(words[0]) >> 1)  # some spaces take no more than 31 bits
+            self._spaces[agent][1].seed(int(words[0]) >> 1)  # some spaces take no more than 31 bits
             self._fresh.add(agent)
         mask = mask_of(observation, info)
         if isinstance(mask, (list, np.ndarray)):
             mask = np.asarray(mask, np.int8)
-        return self._spaces[agent].sample(mask)
+        return self._spaces[agent][1].sample(mask)
 
 
 def policy_names(words: Sequence[str]) -> list[str]:
