@@ -8,6 +8,7 @@ with foreign keys; errors thrown from `reset` and `step`) meet random calls. Wit
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, rule
 
+from tests import contract
 from tests.contract import NAMES, RULES, TEAMS, Score
 from tests.machine import (
     CADENCES,
@@ -20,8 +21,10 @@ from tests.machine import (
     REWARDS,
     SEEDS,
     SOME,
+    WEIGHTS,
     Elsewhere,
     Machine,
+    episodes_of,
     examples,
     steps_of,
 )
@@ -35,6 +38,7 @@ RESETS = st.fixed_dictionaries(
         "fail": FAILS,
         "force": st.none() | st.sampled_from([*NAMES, "nobody"]),
         "policy": st.integers(0, 2),
+        "meanwhile": st.none() | WEIGHTS,
     }
 )
 
@@ -61,7 +65,7 @@ class PettingZooMachine(Machine):
     def plan(self):
         return self.policies.unwrapped.plan
 
-    def reset(self, seed, live, infos, fail, force, policy):
+    def reset(self, seed, live, infos, fail, force, policy, meanwhile):
         vars(self.plan).update(live=live, infos=infos, fail=fail)
         forced = {} if force is None else {force: policy}
         unknown = KeyError if force is not None and force not in (self.possible or live) else None
@@ -82,6 +86,8 @@ class PettingZooMachine(Machine):
             self.reset_needed = self.is_new = False
             self.score = Score(live)
             self.look(result[0], live)
+            if meanwhile is not None:
+                contract.turn(meanwhile)  # which touches nothing that has been drawn
         elif was_reset:
             self.reset_needed = True  # the environment is at a start that is no episode's
 
@@ -109,11 +115,9 @@ class ParallelMachine(PettingZooMachine):
 
     STEPS = steps_of(live=SOME, infos=KINDS, rewards=REWARDS, truncated=st.booleans(), fail=RARELY)
 
-    @rule(begins=st.none() | RESETS, steps=STEPS)
-    def episode(self, begins, steps):
-        if begins is not None:
-            self.reset(**begins)
-        self.play(steps)
+    @rule(episodes=episodes_of(RESETS, STEPS))
+    def episodes_go_by(self, episodes):
+        self.play(episodes)
 
     @property
     def over(self):
@@ -156,11 +160,9 @@ class AECMachine(PettingZooMachine):
         fail=RARELY,
     )
 
-    @rule(begins=st.none() | RESETS, steps=STEPS)
-    def episode(self, begins, steps):
-        if begins is not None:
-            self.reset(**begins)
-        self.play(steps)
+    @rule(episodes=episodes_of(RESETS, STEPS))
+    def episodes_go_by(self, episodes):
+        self.play(episodes)
 
     @property
     def over(self):

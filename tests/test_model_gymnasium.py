@@ -10,7 +10,20 @@ from hypothesis.stateful import initialize, rule
 
 from pz_policymap.wrappers.autoreset import Autoreset
 from tests.contract import NAMES, RULES, Score
-from tests.machine import CADENCES, INDICES, KINDS, PINS, RARELY, REWARDS, SEEDS, Elsewhere, Machine, examples, steps_of
+from tests.machine import (
+    CADENCES,
+    INDICES,
+    KINDS,
+    PINS,
+    RARELY,
+    REWARDS,
+    SEEDS,
+    Elsewhere,
+    Machine,
+    episodes_of,
+    examples,
+    steps_of,
+)
 from tests.puppets import PlannedError, PuppetEnv, PuppetVector
 from tests.vector_envs import KNOWS_MODES
 
@@ -30,11 +43,9 @@ class EnvMachine(Machine):
     )
     STEPS = steps_of(over=RARELY, truncated=st.booleans(), infos=KINDS, fail=RARELY)
 
-    @rule(begins=st.none() | RESETS, steps=STEPS)
-    def episode(self, begins, steps):
-        if begins is not None:
-            self.reset(**begins)
-        self.play(steps)
+    @rule(episodes=episodes_of(RESETS, STEPS))
+    def episodes_go_by(self, episodes):
+        self.play(episodes)
 
     def reset(self, seed, infos, fail, force, named):
         vars(self.env.unwrapped.plan).update(infos=infos, fail=fail)
@@ -135,11 +146,9 @@ class VectorMachine(Machine):
         fail=RARELY,
     )
 
-    @rule(begins=st.none() | RESETS, steps=STEPS)
-    def episode(self, begins, steps):
-        if begins is not None:
-            self.reset(**begins)
-        self.play(steps)
+    @rule(episodes=episodes_of(RESETS, STEPS))
+    def episodes_go_by(self, episodes):
+        self.play(episodes)
 
     def reset(self, seed, infos, fail, mask, forced, policies):
         vars(self.policies.unwrapped.plan).update(infos=infos, fail=fail)
@@ -306,6 +315,6 @@ def teardown_module():
 
 
 TestEnv = EnvMachine.TestCase
-TestEnv.settings = examples(80)
+TestEnv.settings = examples(100)
 TestVector = VectorMachine.TestCase
-TestVector.settings = examples(280)
+TestVector.settings = examples(300)
