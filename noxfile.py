@@ -12,6 +12,7 @@ nox.options.sessions = ["oldest", "rllib", "sample_factory", "torch", "benchmark
 
 TORCH = "torch==2.13.0"
 NEED_A_FRAMEWORK = {"rllib_population", "sb3_self_play", "train_population_ppo"}
+NEED_A_FRAMEWORK |= {"agilerl_recipe", "tianshou_recipe", "torchrl_recipe"}
 TEST_TOOLS = ("hypothesis", "pytest", "pytest-xdist", "rich", "scipy")
 
 
@@ -61,6 +62,33 @@ def stable_baselines3(session: nox.Session) -> None:
     session.install(".[sb3,demo]", "stable-baselines3==2.9.2", "sb3-contrib==2.9.2", TORCH, "pytest")
     options = ("--override-ini=addopts=", "--import-mode=importlib")
     session.run("python", "-m", "pytest", "-q", *options, "tests/frameworks/test_stable_baselines3.py")
+
+
+@nox.session
+def torchrl(session: nox.Session) -> None:
+    """The recipe for TorchRL: a population in one module, by the ids among the tensors."""
+    _recipe(session, "torchrl", "torchrl==0.14.1", TORCH)
+
+
+@nox.session
+def tianshou(session: nox.Session) -> None:
+    """The recipe for Tianshou: a policy that goes by the tag, in a turn-based game."""
+    _recipe(session, "tianshou", "tianshou==2.0.1", TORCH, "pygame-ce", NUMBA_DISABLE_JIT="1")  # it compiles for longer
+
+
+@nox.session
+def agilerl(session: nox.Session) -> None:
+    """The recipe for AgileRL: a single-agent algorithm for each policy."""
+    _recipe(session, "agilerl", "agilerl==2.58.0", "peft==0.21.0", "transformers==5.14.1", TORCH)
+
+
+def _recipe(session: nox.Session, name: str, *requirements: str, **env: str) -> None:
+    """Tests what a recipe promises in the real framework, and runs it as a reader would."""
+    session.install(*requirements, "mpe2", "pytest")
+    session.install(".")
+    options = ("--override-ini=addopts=", "--import-mode=importlib")
+    session.run("python", "-m", "pytest", "-q", *options, f"tests/frameworks/test_recipes_{name}.py", env=env)
+    session.run("python", f"examples/{name}_recipe.py", env=env)
 
 
 @nox.session
