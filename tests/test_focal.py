@@ -221,6 +221,14 @@ def test_an_agent_that_nobody_can_serve_is_found_among_very_many_seats(part):
         PolicyAssigner(rule, agents)
 
 
+def test_parts_that_can_serve_everybody_may_have_very_many_seats():
+    agents = list(range(40))
+    rule = Focal(Fixed(dict.fromkeys(agents, 9)), Fixed({agent: agent % 3 for agent in agents}), 20)
+    policies = PolicyAssigner(rule, agents, seed=0).begin_episodes()[0]
+    assert np.count_nonzero(policies == 9) == 20
+    assert all(policy in (9, agent % 3) for agent, policy in enumerate(policies))
+
+
 @pytest.mark.parametrize("rotate", [False, True])
 @pytest.mark.parametrize("agents", [["a"], AGENTS])
 def test_all_seats_may_be_focal(agents, rotate):

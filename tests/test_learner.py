@@ -827,6 +827,13 @@ def test_nothing_is_known_before_the_first_reset_and_nothing_is_stepped_after_th
         env.step(0)
 
 
+def test_a_learner_to_whom_the_environment_shows_nothing_is_named():
+    env = StubParallel()
+    env.reset = lambda seed=None, options=None: (setattr(env, "agents", ["a", "b"]), ({"b": 0}, {"a": {}, "b": {}}))[1]
+    with pytest.raises(RuntimeError, match="env must show agent 'a' something at its turn, and has shown nothing"):
+        learner_env(env, mapping=FIRST).reset()
+
+
 def test_an_agent_that_was_never_announced_is_played_by_its_policy_and_is_not_the_learner():
     class Crowd(StubParallel):
         def step(self, actions):

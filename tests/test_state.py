@@ -197,6 +197,11 @@ class TestUnfinishedEpisodes:
         env.reset()
         assert env.policy_ids == following
 
+    @pytest.mark.parametrize("make", [StubParallel, StubAEC])
+    def test_before_the_first_reset_no_episode_is_unfinished(self, make):
+        state = pm.wrap(make(), 1000, seed=0).assigner.state_dict()
+        assert (state["episode"], state["draw"]["episode"]) == (-1, -1)
+
     def test_an_aec_episode_is_over_before_its_dead_steps_are_played_out(self):
         env = pm.wrap(StubAEC(turns={"a": 1, "b": 1}), 1000, resample_every=1, seed=0)
         env.reset()
@@ -441,6 +446,13 @@ class TestFile:
         path.write_bytes(content)
         with pytest.raises(ValueError, match="no whole file"):
             pm.load(path)
+
+    def test_a_system_that_opens_no_folders_saves_all_the_same(self, tmp_path, monkeypatch):
+        monkeypatch.delattr(os, "O_DIRECTORY")  # Windows
+        pm.save(tmp_path / "run.npz", part={"a": 1})
+        pm.save(tmp_path / "run.npz", part={"a": 2})
+        assert pm.load(tmp_path / "run.npz") == {"part": {"a": 2}}
+        assert os.listdir(tmp_path) == ["run.npz"]
 
     def test_a_file_that_is_not_there_is_the_systems_error(self, tmp_path):
         with pytest.raises(FileNotFoundError):

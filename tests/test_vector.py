@@ -152,6 +152,13 @@ class TestModes:
             env.reset()
         assert env.assigner.episode.tolist() == [-1]
 
+    def test_where_gymnasium_knows_no_modes_the_next_step_resets(self, monkeypatch):
+        monkeypatch.delattr(gymnasium.vector, "AutoresetMode", raising=False)
+        env, drawn = scripted(1, [[0], []], declared=False), table(1)
+        assert ids(env.reset()[1]) == at(drawn, [0])
+        assert ids(env.step(0)[4]) == at(drawn, [0])
+        assert ids(env.step(0)[4]) == at(drawn, [1])
+
 
 class TestAgreement:
     """Wrappers inside a vectoriser and one wrapper outside it tell the same."""
