@@ -87,6 +87,7 @@ def _recipe(session: nox.Session, name: str, *requirements: str, **env: str) -> 
     session.install(*requirements, "mpe2", "pytest")
     session.install(".")
     options = ("--override-ini=addopts=", "--import-mode=importlib")
+    env["OMP_NUM_THREADS"] = "1"  # with nets this small, threads only wait for each other
     session.run("python", "-m", "pytest", "-q", *options, f"tests/frameworks/test_recipes_{name}.py", env=env)
     session.run("python", f"examples/{name}_recipe.py", env=env)
 
