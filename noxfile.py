@@ -1,5 +1,6 @@
 """Jobs that need an environment of their own: `nox --list`."""
 
+import os
 import shutil
 from pathlib import Path
 
@@ -8,12 +9,25 @@ import nox
 nox.options.default_venv_backend = "virtualenv"
 nox.options.error_on_missing_interpreters = True
 # All but stable_baselines3, to be run by hand: it takes minutes.
-nox.options.sessions = ["oldest", "rllib", "sample_factory", "torch", "benchmarks", "examples"]
+nox.options.sessions = ["oldest", "lowest", "pythons", "rllib", "sample_factory", "torch", "benchmarks", "examples"]
 
 TORCH = "torch==2.13.0"
 NEED_A_FRAMEWORK = {"rllib_population", "sb3_self_play", "train_population_ppo"}
 NEED_A_FRAMEWORK |= {"agilerl_recipe", "tianshou_recipe", "torchrl_recipe"}
 TEST_TOOLS = ("hypothesis", "pytest", "pytest-xdist", "rich", "scipy")
+
+# What a version of Python or of NumPy could change: bits, arrays, states, and each kind of wrapper.
+CORE_TESTS = tuple(
+    f"tests/test_{name}.py"
+    for name in (
+        "golden", "philox", "draw", "permutation", "cadence", "assigner", "mappings", "results", "state",
+        "pettingzoo_wrappers", "single_agent", "vector",
+    )
+)  # fmt: skip
+
+# pyenv hides all but one of its interpreters, unless it is asked for them.
+PYENV = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+os.environ.setdefault("PYENV_VERSION", ":".join(sorted(path.name for path in PYENV.glob("3.*"))) or "system")
 
 
 @nox.session
@@ -23,6 +37,38 @@ def oldest(session: nox.Session) -> None:
     session.install(*core, "mpe2", "supersuit", "chess", "rlcard", *TEST_TOOLS)  # not Box2D, which had to be compiled
     session.install("--no-deps", ".")
     session.run("python", "-m", "pytest", "--quiet", "--numprocesses", "auto", "tests", *session.posargs)
+
+
+@nox.session(python=["3.10", "3.12"], venv_backend="uv")
+def lowest(session: nox.Session) -> None:
+    """The lowest versions that pyproject.toml admits, as uv resolves them."""
+    _core_tests(session, "lowest-direct")
+
+
+@nox.session(python=["3.10", "3.11", "3.12", "3.13"], venv_backend="uv")
+def pythons(session: nox.Session) -> None:
+    """Every Python that is supported, with the highest versions that uv finds for it; a missing one is an error."""
+    _core_tests(session, "highest")
+
+
+def _core_tests(session: nox.Session, resolution: str) -> None:
+    """Lets uv resolve pyproject.toml, and runs the core's tests with what it found."""
+    found = str(Path(session.create_tmp()) / "core.txt")
+    options = ("--quiet", "--no-header", "--python", str(session.python), "--output-file", found)
+    session.run_install("uv", "pip", "compile", "--resolution", resolution, *options, "pyproject.toml")
+    session.install("--requirements", found)
+    session.install("--constraints", found, "mpe2", "supersuit", *TEST_TOOLS)
+    session.install("--no-deps", ".")
+    session.run("python", "-m", "pytest", "--quiet", "--numprocesses", "auto", *CORE_TESTS, *session.posargs)
+
+
+@nox.session
+def coverage(session: nox.Session) -> None:
+    """Every branch of the package is run by its tests; those that take long and add no branch are left out."""
+    session.install("--editable", ".[test]", TORCH)  # with tensors
+    slow = ("registry", "killed_run", "long_runs", "scale", "many_workers", "statistics", "examples_selfplay")
+    left_out = (f"--ignore=tests/test_{name}.py" for name in slow)
+    session.run("python", "-m", "pytest", "--quiet", "--numprocesses", "auto", "--cov", *left_out, *session.posargs)
 
 
 @nox.session
