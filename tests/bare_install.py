@@ -39,7 +39,8 @@ def main(wheel: str) -> None:
     shown = subprocess.run([command, "--help"], capture_output=True, text=True, check=True).stdout
     assert "preview" in shown, shown
     refused = subprocess.run([command, "preview", "uniform:4"], capture_output=True, text=True, check=False)
-    assert refused.returncode == 0 or "pz-policymap[demo]" in refused.stderr, refused
+    assert refused.returncode == 1, refused
+    assert "pz-policymap[demo]" in refused.stderr, refused
 
 
 def refusal(call: Callable[[], object]) -> str:

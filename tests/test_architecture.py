@@ -30,7 +30,7 @@ LAYERS = [
     ("cli",),
 ]
 CORE = {"gymnasium", "numpy", "pettingzoo", "typing_extensions"}
-EXTRAS = {"cli": {"matplotlib"}, "weights": {"scipy"}, "ratings": {"scipy"}, "plots": {"matplotlib"}}
+EXTRAS = {"cli": {"matplotlib", "rich"}, "weights": {"scipy"}, "ratings": {"scipy"}, "plots": {"matplotlib"}}
 KNOW_AN_ENVIRONMENT = ("wrappers", "adapters", "cli")
 
 

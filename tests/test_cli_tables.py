@@ -4,8 +4,9 @@ import io
 
 import pytest
 
+from pz_policymap import cli
 from pz_policymap.cli import tables
-from pz_policymap.cli.progress import Progress
+from pz_policymap.cli.progress import progress
 
 
 class Terminal(io.StringIO):
@@ -14,57 +15,54 @@ class Terminal(io.StringIO):
 
 
 @pytest.fixture
-def table():
-    def show():
-        tables.show_table(
-            "A title", ["name", "n", ""], [["a", 1, "##"], ["bcd", 0.5, "#"]], [["31", "", ""]] * 2, words=1
-        )
-
-    return show
+def terminal(monkeypatch):
+    for name in ("NO_COLOR", "FORCE_COLOR", "COLORTERM"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    return Terminal()
 
 
-def test_words_stand_to_the_left_and_numbers_to_the_right(table, capsys):
-    table()
-    assert capsys.readouterr().out.splitlines() == ["A title", "name     n", "a        1  ##", "bcd   0.50  #"]
+def show_table():
+    rows = [["a", 1, "##"], ["[b]cd", 0.5, "#"], ["e", float("nan"), ""]]
+    tables.show_table("A title", ["name", "n", ""], rows, [["red", "", ""]] * 3)
+
+
+def test_words_stand_to_the_left_and_numbers_to_the_right(capsys):
+    show_table()
+    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    assert lines == ["A title", "name      n", "a         1  ##", "[b]cd  0.50  #", "e         -"]
+
+
+def test_a_table_that_is_wider_than_the_line_is_written_whole(capsys):
+    tables.show_table("Wide", [f"column_{i}" for i in range(40)], [list(range(40))])
+    assert [len(line.split()) for line in capsys.readouterr().out.splitlines()] == [1, 40, 40]
 
 
 @pytest.mark.parametrize(
     ("variables", "coloured"),
-    [({}, True), ({"NO_COLOR": "1"}, False), ({"NO_COLOR": ""}, True), ({"TERM": "dumb"}, False)],
+    [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)],
 )
-def test_colours_are_for_terminals_that_want_them(table, monkeypatch, variables, coloured):
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    monkeypatch.setenv("TERM", "xterm")
+def test_colours_are_for_terminals_that_want_them(terminal, monkeypatch, variables, coloured):
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr("sys.stdout", terminal := Terminal())
-    table()
-    assert ("\x1b[31ma   \x1b[0m" in terminal.getvalue()) == coloured
-    assert ("\x1b" in terminal.getvalue()) == coloured
+    monkeypatch.setattr("sys.stdout", terminal)
+    show_table()
+    assert ("\x1b[31m[b]cd" in terminal.getvalue()) == coloured
 
 
-def test_progress_is_one_line_on_a_terminal_and_nothing_elsewhere(monkeypatch):
-    for stream, shown in ((Terminal(), True), (io.StringIO(), False)):
+def test_progress_is_a_line_on_a_terminal_and_nothing_elsewhere(terminal, monkeypatch):
+    for stream, shown in ((terminal, True), (io.StringIO(), False)):
         monkeypatch.setattr("sys.stderr", stream)
-        with Progress("games", 2) as progress:
-            progress.advance()
-        assert ("\rgames [############............] 1/2, " in stream.getvalue()) == shown
-        assert stream.getvalue().endswith("\r\x1b[K" if shown else "")
+        with progress("games", total=4, done=1) as advance:
+            advance()
+        assert ("games" in stream.getvalue() and "2/4" in stream.getvalue()) == shown
+        assert bool(stream.getvalue()) == shown
 
 
-@pytest.mark.parametrize(
-    ("done", "before", "seconds", "says"),
-    [
-        (3, 0, 1.0, "3/10, 3 a second, 2 s left"),
-        (7, 5, 1.0, "7/10, 2 a second, 2 s left"),  # what an earlier command has done tells nothing of the rate
-        (5, 0, 300.0, "5/10, 0.0167 a second, 5 min 00 s left"),
-        (1, 0, 1000.0, "1/10, 0.001 a second, 2 h 30 min left"),
-        (5, 5, 1.0, "5/10, 0 a second, ? left"),
-        (10, 0, 1.0, "10/10, 10 a second, 0 s left"),
-    ],
-)
-def test_rate_and_time_left(done, before, seconds, says):
-    progress = Progress("games", 10, before)
-    for _ in range(done - before):
-        progress.advance()
-    assert progress.line(seconds).endswith(says)
+def test_without_rich_every_command_names_the_extra_that_brings_it(monkeypatch, capsys):
+    monkeypatch.setattr(cli, "find_spec", lambda name: None)
+    assert cli.main(["preview", "uniform:4"]) == 1
+    assert "rich" in (said := capsys.readouterr().err)
+    assert "pip install 'pz-policymap[demo]'" in said
+    assert cli.main([]) == 0
+    assert "preview" in capsys.readouterr().out

@@ -3,9 +3,12 @@
 import contextlib
 import io
 import re
+import shlex
 from pathlib import Path
 
 import pytest
+
+from pz_policymap.cli import main
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -21,6 +24,15 @@ def test_every_snippet_prints_what_the_readme_says(tmp_path, monkeypatch):
             exec(compile(code, "README.md", "exec"), namespace)
         assert printed.getvalue() == expected, code
     assert len(SNIPPETS) >= 5
+
+
+def test_every_command_prints_what_the_readme_says(capsys):
+    commands = re.findall(r"```bash\npz-policymap ([^\n]*)\n```\n```text\n(.*?)```", README, re.DOTALL)
+    for command, expected in commands:
+        assert main(shlex.split(command)) == 0
+        printed = capsys.readouterr().out.splitlines()
+        assert [line.rstrip() for line in printed] == expected.splitlines(), command
+    assert len(commands) >= 2
 
 
 def test_the_first_snippet_and_its_output_stand_within_the_first_twenty_lines():

@@ -7,6 +7,7 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from importlib.util import find_spec
 
 _TEXT = """
 Which policy plays which agent: shown, played, and checked.
@@ -30,6 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: The words of the command line; None: the process's own.
     """
     from pz_policymap.cli.errors import CommandError, told
+    from pz_policymap.cli.options import DEMO
 
     traced = False
     try:
@@ -38,6 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except SystemExit as stop:  # argparse has said why
             return int(stop.code or 0)
         traced = getattr(options, "traceback", False)
+        if options.command and find_spec("rich") is None:
+            raise CommandError(f"the commands need rich, for their tables: {DEMO}")
         code = int(options.run(options))
         sys.stdout.flush()  # here, where a closed pipe is noticed
     except KeyboardInterrupt:
@@ -67,7 +71,7 @@ def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--version", action="version", version=f"pz-policymap {__version__}")
     parser.set_defaults(run=lambda _: _helped(parser))
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command")
     for command in (preview, run, tournament, check):
         command.add(commands)
     return parser.parse_args(arguments)

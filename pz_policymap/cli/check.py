@@ -13,7 +13,7 @@ from pz_policymap.cli.check_replay import replay_findings
 from pz_policymap.cli.environments import EnvName, settings_from
 from pz_policymap.cli.findings import NOTE, OK, PROBLEM, Finding
 from pz_policymap.cli.options import add_command, add_environment, add_number, add_traceback
-from pz_policymap.cli.tables import BOLD, DIM, GREEN, RED, YELLOW, painted, show, show_json
+from pz_policymap.cli.tables import BOLD, DIM, GREEN, RED, YELLOW, show, show_json
 
 _TEXT = """
 Checks whether an environment works with pz_policymap: runs PettingZoo's contract tests bare and wrapped, plays some
@@ -90,14 +90,14 @@ def _problems(reports: dict[str, list[Finding]]) -> int:
 
 
 def _show(title: str, found: list[Finding]) -> None:
-    show(painted(title, BOLD))
+    show((title, BOLD))
     for finding in found:
         text = finding.text
         if finding.fault:
             text += f" [fault of {'the environment' if finding.fault == 'environment' else finding.fault}]"
-        show(f"  {painted(finding.level.ljust(7), _COLOURS[finding.level])}  {text}")
+        show("  ", (finding.level.ljust(7), _COLOURS[finding.level]), f"  {text}")
         if finding.advice:
-            show(painted(f"           {finding.advice}", DIM))
+            show((f"           {finding.advice}", DIM))
     problems = sum(finding.level == PROBLEM for finding in found)
     notes = sum(finding.level == NOTE for finding in found)
     verdict = "does not work as it should" if problems else "works"

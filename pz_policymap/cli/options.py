@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pz_policymap.arguments import integer
 
 PLOT = "pip install 'pz-policymap[plot]'"
+DEMO = "pip install 'pz-policymap[demo]'"
 
 
 def at_least(minimum: int) -> Callable[[str], int]:

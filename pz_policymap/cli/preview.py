@@ -14,7 +14,7 @@ from pz_policymap.cli.errors import UsageError, told
 from pz_policymap.cli.mapping_text import mapping_from
 from pz_policymap.cli.options import add_cadence, add_command, add_number, add_outputs, at_least
 from pz_policymap.cli.pictures import Picture
-from pz_policymap.cli.tables import policy_style, show, show_json, show_table, width
+from pz_policymap.cli.tables import console, policy_style, show, show_json, show_table
 from pz_policymap.mappings.base import PolicyMapping
 
 _TEXT = """
@@ -138,7 +138,7 @@ def _show_draws(drawn: NDArray[np.int32], agents: Sequence[str], options: argpar
     ends = [*starts[1:], len(drawn)]
     labels = ["episodes"] if options.envs == 1 else ["episodes", "env"]
     columns: Sequence[str] = agents
-    room = width() - 2 - sum(len(label) + 12 for label in labels)
+    room = console().width - 2 - sum(len(label) + 12 for label in labels)
     if sum(max(len(agent), 2) + 2 for agent in agents) > room:
         columns = [str(seat) for seat in range(len(agents))]
         named = [agent for agent in agents if not agent.startswith("agent_")]

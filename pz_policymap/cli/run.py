@@ -13,7 +13,7 @@ from pz_policymap.cli.options import add_cadence, add_command, add_environment, 
 from pz_policymap.cli.pictures import Picture, labels_of
 from pz_policymap.cli.play import Player
 from pz_policymap.cli.policies import RANDOM, policies_named, policy_names
-from pz_policymap.cli.progress import Progress
+from pz_policymap.cli.progress import progress
 from pz_policymap.cli.standings import interval_text, standings
 from pz_policymap.cli.tables import policy_style, show_json, show_table
 from pz_policymap.mappings.base import PolicyMapping
@@ -78,10 +78,10 @@ def run(options: argparse.Namespace) -> int:
     except (TypeError, ValueError) as error:
         raise UsageError(told(error)) from error
     player = Player(env, policies_named(names, bare.action_space))
-    with Progress("episodes", options.episodes) as progress:
+    with progress("episodes", options.episodes) as advance:
         for episode in range(options.episodes):
             player.play(options.seed, episode, env_seed=options.seed if episode == 0 else None)
-            progress.advance()
+            advance()
     env.close()
     if options.payoff:
         try:

@@ -4,44 +4,44 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import shutil
 import sys
 from collections.abc import Sequence
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 # Of the 256 colours of terminals, ten that differ in lightness as well: the palette of Okabe and Ito 2008, "Color
 # universal design", and three more.
 _COLOURS = (39, 208, 36, 220, 175, 32, 166, 250, 141, 107)
-BOLD, DIM, RED, YELLOW, GREEN = "1", "2", "31", "33", "32"
+BOLD, DIM, RED, YELLOW, GREEN = "bold", "dim", "red", "yellow", "green"
+_WIDTH = 120  # characters a line that is fitted to no terminal
 
 
-def in_colour(stream: TextIO | None = None) -> bool:
-    """Whether colours are shown: on a terminal, unless NO_COLOR is set (no-color.org)."""
-    stream = sys.stdout if stream is None else stream
-    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+def console() -> Console:
+    """Returns what writes on stdout: in colours on a terminal that wants them, and words as they are."""
+    from rich.console import Console
 
+    class Plain(Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError  # where rich would exit with an error of its own
 
-def painted(text: str, style: str) -> str:
-    """Returns a text in a style where colours are shown."""
-    return f"\x1b[{style}m{text}\x1b[0m" if style and in_colour() else text
+    width = None if sys.stdout.isatty() else _WIDTH
+    return Plain(width=width, markup=False, emoji=False, highlight=False)
 
 
 def policy_style(policy: int) -> str:
     """Returns the colour of a policy."""
-    return f"38;5;{_COLOURS[policy % len(_COLOURS)]}"
+    return f"color({_COLOURS[policy % len(_COLOURS)]})"
 
 
-def width() -> int:
-    """Returns how many characters fit on a line; where it is no terminal, 120."""
-    return shutil.get_terminal_size((120, 24)).columns if sys.stdout.isatty() else 120
+def show(*parts: tuple[str, str] | str) -> None:
+    """Writes a line on stdout, made of texts, or of texts with their styles."""
+    from rich.text import Text
 
-
-def show(text: str = "") -> None:
-    """Writes a line on stdout."""
-    print(text)
+    console().print(Text.assemble(*parts), soft_wrap=True)
 
 
 def show_table(
@@ -60,20 +60,19 @@ def show_table(
         styles: The style of each cell.
         words: How many columns, from the left, are of words.
     """
-    texts = [[cell(value) for value in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(heading, *texts, strict=True)]
+    from rich.table import Table
+    from rich.text import Text
 
-    def line(cells: Sequence[str], paint: Sequence[str]) -> str:
-        parts = [
-            painted(text.ljust(size) if place < words or not heading[place] else text.rjust(size), style)
-            for place, (text, size, style) in enumerate(zip(cells, widths, paint, strict=True))
-        ]
-        return "  ".join(parts).rstrip()
-
-    show(painted(title, BOLD))
-    show(line(heading, [DIM] * len(heading)))
-    for number, row in enumerate(texts):
-        show(line(row, [""] * len(row) if styles is None else styles[number]))
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style=DIM)
+    for place, name in enumerate(heading):
+        table.add_column(Text(name), justify="left" if place < words or not name else "right", no_wrap=True)
+    for number, row in enumerate(rows):
+        paint = [""] * len(row) if styles is None else styles[number]
+        table.add_row(*[Text(cell(value), style) for value, style in zip(row, paint, strict=True)])
+    show((title, BOLD))
+    out = console()
+    out.width = 100_000  # a table that is too wide for its lines is to be whole all the same
+    out.print(table, soft_wrap=True)
 
 
 def cell(value: Any) -> str:

@@ -16,7 +16,7 @@ from pz_policymap.cli.options import add_command, add_environment, add_number, a
 from pz_policymap.cli.outcomes import Keeper, Outcomes, outcomes_at
 from pz_policymap.cli.pictures import Picture, labels_of
 from pz_policymap.cli.policies import policies_named, policy_names
-from pz_policymap.cli.progress import Progress
+from pz_policymap.cli.progress import progress
 from pz_policymap.cli.standings import interval_text, standings
 from pz_policymap.cli.tables import policy_style, show, show_json, show_table
 from pz_policymap.cli.workers import play_games
@@ -123,12 +123,12 @@ def _play(options: argparse.Namespace, plan: Plan, outcomes: Outcomes, games: in
     keeper = Keeper(options.results, outcomes)
     keeper.keep()  # a file that cannot be written is noticed before hours of play
     try:
-        with Progress("games", games, played) as progress:
+        with progress("games", games, played) as advance:
 
             def record(game: int, episode: pm.Episode) -> None:
                 outcomes.record(game, episode)
                 keeper.keep_now_and_then()
-                progress.advance()
+                advance()
 
             play_games(plan, missing, min(options.jobs, max(1, len(missing))), record)
     except KeyboardInterrupt:
