@@ -118,6 +118,15 @@ def test_a_name_that_is_not_there_is_an_attribute_error():
         pm.Uniforn  # noqa: B018
 
 
+def test_a_module_that_is_a_public_name_is_imported_when_it_is_named():
+    code = (
+        "import sys, pz_policymap as pm; first = 'pz_policymap.plots' in sys.modules; print(first, pm.plots.__name__)"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == ["False", "pz_policymap.plots"]
+    assert pm.__getattr__("plots") is importlib.import_module("pz_policymap.plots")
+
+
 def test_every_module_has_a_docstring_and_can_be_imported_on_its_own():
     for info in pkgutil.walk_packages(pm.__path__, "pz_policymap."):
         if not info.name.startswith(("pz_policymap.adapters.", "pz_policymap.__main__")):

@@ -448,3 +448,12 @@ def test_rows_that_are_not_there_are_refused(rows, error, message):
     with pytest.raises(error, match=message):
         assigner.begin_episodes(rows)
     assert assigner.episode.tolist() == [-1] * 3
+
+
+@pytest.mark.parametrize("agents", ["ab", b"ab"])
+def test_a_text_is_no_sequence_of_late_agents(agents):
+    assigner = assigner_of(agents=None)
+    assigner.begin_episodes(agents=["a"])
+    with pytest.raises(TypeError, match="agents must be a sequence of agents, got b?'ab'"):
+        assigner.add_agents(agents)
+    assert assigner.agents == ("a",)

@@ -571,3 +571,17 @@ class TestWaysIn:
     def test_an_environment_without_a_policy_wrapper_has_no_assigner(self):
         with pytest.raises(ValueError, match="no policy wrapper.*BaseParallelWrapper -> StubParallel"):
             pm.find_assigner(BaseParallelWrapper(StubParallel()))
+
+
+def test_an_agent_that_possible_agents_does_not_name_has_a_policy_when_its_turn_comes():
+    bare = StubAEC({"a": 1, "b": 1})
+    env = pm.wrap(bare, 1000, seed=0)
+    env.reset()
+    before = env.policy_ids
+    bare.turns["c"] = 1
+    bare.possible_agents.append("c")
+    StubAEC.reset(bare)  # "c" is there, and nobody has been told
+    bare.agent_selection = "c"
+    policy = env.last()[4]["policy_id"]
+    assert env.policy_ids == {**before, "c": policy}
+    assert policy == pm.PolicyAssigner(1000, ["a", "b", "c"], seed=0).begin_episodes()[0, 2]

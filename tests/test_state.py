@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import zipfile
 
 import numpy as np
 import pytest
@@ -445,6 +446,18 @@ class TestFile:
         content[len(content) // 2] ^= 1
         path.write_bytes(content)
         with pytest.raises(ValueError, match="no whole file"):
+            pm.load(path)
+
+    def test_an_array_in_another_version_of_numpys_format_is_refused(self, tmp_path):
+        path = tmp_path / "a.npz"
+        pm.save(path, mine={"x": np.arange(3)})
+        with zipfile.ZipFile(path) as archive:
+            text = archive.read("state.json")
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("state.json", text)
+            with archive.open("0.npy", "w") as member:
+                np.lib.format.write_array(member, np.arange(3), version=(2, 0))
+        with pytest.raises(ValueError, match="0.npy is of another version of NumPy's format"):
             pm.load(path)
 
     def test_a_system_that_opens_no_folders_saves_all_the_same(self, tmp_path, monkeypatch):
