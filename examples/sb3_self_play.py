@@ -43,27 +43,28 @@ LINES = np.array(
 
 
 class Lines(BaseFeaturesExtractor):
-    """Sees the stones, and where one could be put: in how many lines it would be the third or the fourth of a player.
+    """Sees the stones, and in how many lines one more in a column would be the third or the fourth of a player.
 
-    Lines in which the other player has a stone do not count. With more time a network finds out by itself.
+    Lines in which the other player has a stone do not count. With more time a network finds that out by itself.
     """
 
     def __init__(self, observation_space):
-        super().__init__(observation_space, features_dim=2 * 3 * CELLS.size)
+        super().__init__(observation_space, features_dim=2 * CELLS.size + 2 * 2 * 7)
         through = np.zeros((len(LINES), CELLS.size), np.float32)
         np.put_along_axis(through, LINES, 1.0, axis=1)
         self.register_buffer("through", torch.as_tensor(through))  # which cells are in each line
 
     def forward(self, boards):
-        """Returns three numbers for each cell and player; of the boards, `(batch, 6, 7, 2)`, the players come last."""
+        """Returns the features of a batch of boards, `(batch, 6, 7, 2)`, which have their two players last."""
         stones = boards.flatten(1, 2).transpose(1, 2)
         counts = stones @ self.through.T
         alone = counts * (counts.flip(1) == 0)
         taken = stones.sum(1, keepdim=True)
         below = torch.cat([taken[..., 7:], torch.ones_like(taken[..., :7])], dim=-1)
-        here = below * (1 - taken)
+        here = below * (1 - taken)  # the one cell of each column where a stone would fall
         chances = [(alone == count).float() @ self.through * here for count in (2, 3)]
-        return torch.cat([stones, *chances], dim=1).flatten(1)
+        columns = [chance.unflatten(-1, (6, 7)).sum(-2) for chance in chances]
+        return torch.cat([stones.flatten(1), *(column.flatten(1) for column in columns)], dim=1)
 
 
 def random_player(observation, agent, info):  # noqa: ARG001
@@ -123,20 +124,20 @@ class SelfPlay(BaseCallback):
         return True
 
 
-def train(matchmaking="pfsp", rollouts=40, snapshot_every=4, seed=0):
+def train(matchmaking="pfsp", rollouts=30, snapshot_every=3, seed=0):
     """Returns the learner, all its opponents by policy index, and at which step each snapshot was taken."""
     opponents = {RANDOM: random_player, GREEDY: greedy_player}
     payoff = pm.Payoff(FIRST_SNAPSHOT, decay=0.98)
     self_play = SelfPlay(payoff, opponents, snapshot_every, matchmaking)
     envs = DummyVecEnv([lambda: game(opponents, payoff, self_play.mapping()) for _ in range(NUM_ENVS)])
-    network = {"features_extractor_class": Lines, "net_arch": {"pi": [], "vf": [64]}, "activation_fn": torch.nn.ReLU}
+    network = {"features_extractor_class": Lines, "net_arch": [64], "activation_fn": torch.nn.ReLU}
     model = MaskablePPO(
         "MlpPolicy",
         VecMonitor(envs),
         n_steps=STEPS,
         batch_size=256,
         n_epochs=10,
-        learning_rate=lambda left: 4e-3 * left,
+        learning_rate=lambda left: 2e-3 * left,
         ent_coef=0.005,
         gamma=0.97,
         policy_kwargs=network,
