@@ -175,7 +175,7 @@ def draw(path, steps, rates, games):
     random_rate, greedy_rate, *snapshots = rates
     figure = Figure(figsize=(7.2, 4.0), layout="constrained")
     axes = figure.subplots()
-    apart = max(0.0, 0.03 - (random_rate - greedy_rate) / 2)  # so that their names are not on one another
+    apart = max(0.0, 0.02 - (random_rate - greedy_rate) / 2)  # so that their names are not on one another
     for name, rate, style, shift in (
         ("a random player", random_rate, "--", apart),
         ("a greedy player", greedy_rate, "-.", -apart),
@@ -186,7 +186,8 @@ def draw(path, steps, rates, games):
         axes.annotate(text, (1.01, rate + shift), xycoords=("axes fraction", "data"), va="center", color="#595959")
     spread = 2.0 * np.sqrt(np.multiply(snapshots, np.subtract(1.0, snapshots)) / games)
     axes.errorbar(np.divide(steps, 1000), snapshots, spread, fmt="o-", color="#1f55a8", linewidth=2, elinewidth=1.3)
-    axes.set(xlabel="its snapshot after so many thousand steps", ylabel="win rate of the final learner", ylim=(0, 1.02))
+    axes.set(xlabel="its snapshot after so many thousand steps", ylabel="win rate of the final learner")
+    axes.set_ylim(min(0.4, *rates), 1.015)
     axes.set_title("Connect four: the final learner against those that it once was", loc="left")
     axes.spines[["top", "right"]].set_visible(False)
     figure.savefig(path, dpi=125)
