@@ -85,7 +85,7 @@ def tournament(cycles, seed=0):
 
 
 def preview(mapping, resample_every, episodes=EPISODES, seed=0):
-    """Returns who plays which agent of simple_tag, which nobody need play for that, and the agents."""
+    """Returns who would play which agent of simple_tag, without playing it, and the agents."""
     agents = simple_tag_v3.parallel_env().possible_agents
     assigner = pm.PolicyAssigner(mapping, agents, resample_every=resample_every, seed=seed)
     return np.array([assigner.begin_episodes()[0] for _ in range(episodes)]), agents

@@ -155,7 +155,7 @@ def update(policy, batch):
             part = Experience(*(tensor[chosen] for tensor in batch))
             choice = policy.choice(part.observations)
             ratio = (choice.log_prob(part.actions) - part.log_probs).exp()
-            advantages = (part.advantages - part.advantages.mean()) / (part.advantages.std() + 1e-8)
+            advantages = (part.advantages - part.advantages.mean()) / (part.advantages.std(correction=0) + 1e-8)
             clipped = ratio.clamp(1 - CLIP, 1 + CLIP)
             gain = torch.min(ratio * advantages, clipped * advantages).mean() + ENTROPY * choice.entropy().mean()
             error = (policy.values(part.observations) - part.returns).square().mean()

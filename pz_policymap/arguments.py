@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -60,6 +60,17 @@ def text(name: str, value: Any) -> str:
     return value
 
 
+def in_order(name: str, value: Any) -> tuple[Any, ...]:
+    """Returns a sequence as a tuple.
+
+    Raises:
+        TypeError: If it is a text, a dict, or a set, whose order may differ from process to process.
+    """
+    if isinstance(value, (str, bytes, set, frozenset, Mapping)) or not isinstance(value, Iterable):
+        raise TypeError(f"{name} must be a sequence, got {value!r}")
+    return tuple(value)
+
+
 def seed_of(name: str, value: Any) -> int | tuple[int, ...]:
     """Returns a seed as `numpy.random.SeedSequence` takes it: an int from 0, or a tuple of them."""
     if isinstance(value, Iterable) and not isinstance(value, (str, bytes)) and not hasattr(value, "__index__"):
@@ -78,7 +89,7 @@ def population(name: str, value: int | Sequence[int]) -> int | tuple[int, ...]:
         (3, (4, 6))
     """
     if isinstance(value, Iterable) and not isinstance(value, (str, bytes)):
-        policies = tuple(integer(f"{name}[{i}]", p, 0, MAX_INDEX) for i, p in enumerate(value))
+        policies = tuple(integer(f"{name}[{i}]", p, 0, MAX_INDEX) for i, p in enumerate(in_order(name, value)))
         if not policies:
             raise ValueError(f"{name} must hold at least one policy, got {value!r}")
         if len(set(policies)) != len(policies):

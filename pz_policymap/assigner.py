@@ -6,13 +6,13 @@ Everything here works on arrays over environments, a single environment being n 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pz_policymap.arguments import MAX_INDEX, equal, integer, seed_of
+from pz_policymap.arguments import MAX_INDEX, equal, in_order, integer, seed_of
 from pz_policymap.cadence import Cadence
 from pz_policymap.drawn import Drawn, Numbers, PolicyIds, joined, read_only, redrawn
 from pz_policymap.mappings.base import PolicyMapping
@@ -225,8 +225,7 @@ class PolicyAssigner:
             ValueError: If there is more than one environment, if no draw has been made, or if the mapping must know
                 all seats.
         """
-        if isinstance(agents, (str, bytes)):
-            raise TypeError(f"agents must be a sequence of agents, got {agents!r}")
+        agents = in_order("agents", agents)
         if self._source is None:
             raise ValueError(f"no episode has begun, so agents {list(agents)} cannot have come late")
         numbers = Numbers(self._source, self.cadence, self.env_index)
@@ -336,13 +335,16 @@ class PolicyAssigner:
         drawn_by = _entry(draw, "mapping")
         if not isinstance(drawn_by, str):
             raise ValueError(f"state does not fit: 'mapping' of the draw is {drawn_by!r}, expected a text")
+        played = draw_episode >= 0
+        if ((policy_ids >= 0) != played[:, None]).any() or (draw_episode > episode + 1).any():
+            raise ValueError("state does not fit: 'policies' and 'episode' of its draw contradict each other")
         same_rule = drawn_by == rule.fingerprint
         if same_rule:
             end = rule.num_policies or MAX_INDEX + 1
             if policy_ids.size and policy_ids.max() >= end:
                 raise ValueError(f"state does not fit: 'policies' must be below {end}, got {policy_ids.max()}")
         bound = rule  # of an older rule the name alone is known; nobody but a late agent could tell
-        if same_rule and (draw_episode >= 0).any():
+        if same_rule and played.any():
             said = iter(weights)
             try:
                 bound = rule.bind(lambda _: next(said))
@@ -412,6 +414,8 @@ class PolicyAssigner:
             raise TypeError(f"rows must be integers or a boolean mask, got {rows!r}")
         if index.view(f"u{index.itemsize}").max() >= self.num_envs:  # a negative number is a huge one
             raise ValueError(f"rows must be from 0 to {self.num_envs - 1}, got {rows!r}")
+        if not (index[1:] > index[:-1]).all() and len(np.unique(index)) < len(index):
+            raise ValueError(f"rows must be distinct, got {rows!r}")
         return index.astype(np.intp, copy=False)
 
     def _seats_among(self, agents: Sequence[Hashable] | None) -> tuple[Hashable, ...]:
@@ -429,9 +433,7 @@ class PolicyAssigner:
 
 def _distinct_agents(agents: Sequence[Hashable]) -> tuple[Hashable, ...]:
     """Returns the agents as seats, or raises where they cannot be told apart."""
-    if isinstance(agents, (str, bytes)) or not isinstance(agents, Iterable):
-        raise TypeError(f"agents must be a sequence of agents, got {agents!r}")
-    seats = tuple(agents)
+    seats = in_order("agents", agents)
     for agent in seats:
         if not isinstance(agent, Hashable):
             raise TypeError(f"agents must be hashable, got {agent!r}")

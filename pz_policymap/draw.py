@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pz_policymap.arguments import MAX_INDEX, integer, seed_of
+from pz_policymap.arguments import MAX_INDEX, in_order, integer, seed_of
 from pz_policymap.cadence import Cadence
 from pz_policymap.philox import IntArray, Source, Words
 
@@ -108,7 +108,7 @@ class Draw:
         indices, episodes = _counters("env_index", env_index), _counters("episode", episode)
         if indices.shape != episodes.shape:
             raise ValueError(f"episode must have the shape of env_index, {indices.shape}, got {episodes.shape}")
-        return cls(source, tuple(agents), indices, episodes, Cadence(resample_every))
+        return cls(source, in_order("agents", agents), indices, episodes, Cadence(resample_every))
 
     @property
     def block(self) -> IntArray:

@@ -7,6 +7,7 @@ place, flushed to the disk and renamed, so that whoever reads the path finds the
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -174,7 +175,9 @@ def _check_sizes(archive: zipfile.ZipFile) -> None:
 
 def _flush_folder(folder: Path) -> None:
     """Makes the renaming itself survive a loss of power, where the system can."""
-    if hasattr(os, "O_DIRECTORY"):
+    if not hasattr(os, "O_DIRECTORY"):
+        return
+    with contextlib.suppress(OSError):  # the file is whole, and where it belongs
         handle = os.open(folder, os.O_DIRECTORY)
         try:
             os.fsync(handle)

@@ -398,6 +398,8 @@ class TestFaults:
         ({"agents": []}, ValueError, "agents must hold at least one"),
         ({"agents": ["a", "a"]}, ValueError, "agents must be distinct"),
         ({"agents": "abc"}, TypeError, "agents must be a sequence"),
+        ({"agents": {"a", "b"}}, TypeError, "agents must be a sequence, got {"),
+        ({"agents": {"a": 0}}, TypeError, "agents must be a sequence, got {'a': 0}"),
         ({"agents": None, "num_envs": 2}, ValueError, "agents must be given for num_envs=2"),
         ({"num_envs": 0}, ValueError, "num_envs must be from 1"),
         ({"num_envs": 1.5}, TypeError, "num_envs must be an integer"),
@@ -439,6 +441,8 @@ def test_a_rule_that_spans_environments_needs_a_pinned_seed_where_it_says_so():
         ([0, 3], ValueError, "rows must be from 0 to 2"),
         ([-1], ValueError, "rows must be from 0 to 2"),
         ([0.0], TypeError, "rows must be integers"),
+        ([1, 1], ValueError, r"rows must be distinct, got \[1, 1\]"),
+        ([2, 0, 2], ValueError, "rows must be distinct"),
         ([[0]], TypeError, "rows must be integers"),
         ([True, False], ValueError, r"mask of shape \(3,\)"),
     ],
@@ -454,6 +458,6 @@ def test_rows_that_are_not_there_are_refused(rows, error, message):
 def test_a_text_is_no_sequence_of_late_agents(agents):
     assigner = assigner_of(agents=None)
     assigner.begin_episodes(agents=["a"])
-    with pytest.raises(TypeError, match="agents must be a sequence of agents, got b?'ab'"):
+    with pytest.raises(TypeError, match="agents must be a sequence, got b?'ab'"):
         assigner.add_agents(agents)
     assert assigner.agents == ("a",)

@@ -797,6 +797,7 @@ def test_a_copy_made_in_an_episode_finishes_it_as_the_original_does():
         ({"env": pm.wrap(StubParallel(possible_agents=None), FIRST)}, ValueError, "env must have possible_agents"),
         ({"learner": -1}, ValueError, "learner must be from 0"),
         ({"learner": 0.0}, TypeError, "learner must be an integer, got 0.0"),
+        ({"play_out": "no"}, TypeError, "play_out must be True or False, got 'no'"),
         ({"policies": 5}, TypeError, "policies must be a dict from index to policy or a sequence, got 5"),
         ({"policies": "ab"}, TypeError, "policies must be a dict"),
     ],

@@ -156,6 +156,8 @@ def test_the_size_of_the_population_is_known_where_it_is_declared(rule, size):
         (lambda: Uniform(True), TypeError, "policies must be an integer, got True"),
         (lambda: Uniform("4"), TypeError, "policies must be an integer, got '4'"),
         (lambda: Uniform([]), ValueError, "policies must hold at least one policy"),
+        (lambda: Uniform({4, 5}), TypeError, r"policies must be a sequence, got \{4, 5\}"),
+        (lambda: Draw.at(0, {"a", "b"}, [0], [0]), TypeError, "agents must be a sequence, got {"),
         (lambda: Uniform([1, 1]), ValueError, r"policies must be distinct, got \[1, 1\]"),
         (lambda: Uniform([0, -1]), ValueError, r"policies\[1\] must be from 0"),
         (lambda: Uniform([0, 1.5]), TypeError, r"policies\[1\] must be an integer, got 1.5"),

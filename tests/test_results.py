@@ -155,6 +155,7 @@ class TestEpisode:
             ({"policies": [0, 1.0]}, TypeError, "policies must be an integer"),
             ({"policies": 2}, TypeError, "policies must be a sequence"),
             ({"policies": "01"}, TypeError, "policies must be a sequence"),
+            ({"policies": {0: 5, 1: 6}}, TypeError, "policies must be a sequence"),
             ({"returns": [1.0]}, ValueError, "returns must hold 2 values"),
             ({"returns": []}, ValueError, "returns must hold 2 values"),
             ({"returns": [1.0, float("nan")]}, ValueError, "returns must be finite"),

@@ -349,6 +349,9 @@ class TestStatesThatDoNotFit:
             (["draw", "episode"], "0"),
             (["draw", "policies"], [1]),
             (["draw", "policies"], [1, -7]),
+            (["draw", "policies"], [1, -1]),  # nobody, where a draw was made
+            (["draw", "episode"], -1),
+            (["draw", "episode"], 10_000),  # of an episode that has not come
             (["draw", "policies"], [0.5, 1]),
             (["draw", "policies"], [2**40, 1]),
             (["draw", "policies"], [1000, 1]),

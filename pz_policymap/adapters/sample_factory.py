@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from pz_policymap.arguments import in_order
 from pz_policymap.assigner import PolicyAssigner
 from pz_policymap.cadence import Cadence
 from pz_policymap.mappings.base import PolicyMapping
@@ -44,7 +45,7 @@ def use_mapping(
     What `AgentPolicyMapping` refuses is refused before any worker starts.
 
     Args:
-        mapping: As in `AgentPolicyMapping`, and so on.
+        mapping: As in `AgentPolicyMapping`.
         resample_every: Episodes a draw is held for, from 1.
         warmup_episodes: How many episodes at the start draw each for itself.
         agents: The agents' names in seat order.
@@ -120,7 +121,7 @@ class AgentPolicyMapping:
     ) -> None:
         self.num_policies: int = cfg.num_policies
         self.mapping = _published(cfg) if mapping is None else as_mapping(mapping)
-        names = tuple(range(env_info.num_agents) if agents is None else agents)
+        names = tuple(range(env_info.num_agents)) if agents is None else in_order("agents", agents)
         if len(names) != env_info.num_agents:
             raise ValueError(f"agents must name each of the {env_info.num_agents} agents, got {list(names)}")
         self._new_assigner = partial(
@@ -175,6 +176,9 @@ class AgentPolicyMapping:
                 f"got {highest} in environment {environment.assigner.env_index}"
             )
         steps, environment.steps = environment.steps, 0
+        last, environment.drawn = environment.drawn, int(environment.assigner.draw_episode[0])
+        if last < environment.assigner.cadence.warmup_episodes:  # short by intent; or there was none
+            return
         if 0 < steps < _ROLLOUTS * self._rollout:
             # The text is always the same, so that Python shows it once a process.
             warnings.warn(
@@ -227,6 +231,7 @@ class _Environment:
     def __init__(self, assigner: PolicyAssigner) -> None:
         self.assigner = assigner
         self.steps = 0
+        self.drawn = -1  # the episode at which it was
         self._begun: set[int] = set()
 
     def begins(self, agent_idx: int) -> bool:

@@ -156,7 +156,9 @@ def label_each(axis: Any, labels: Sequence[str]) -> None:
         size = 0.8 * size if upright else size_along(axis, labels)
     axis.set_tick_params(labelsize=min(max(size, SMALLEST), SMALL))
     axis.set_major_locator(EveryNth(len(labels), max(map(len, labels))))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: labels[round(value)]))
+    axis.set_major_formatter(
+        FuncFormatter(lambda value, _: labels[round(value)] if 0 <= round(value) < len(labels) else "")
+    )
 
 
 def _room(axis: Any, count: int) -> float:

@@ -228,7 +228,7 @@ def _hatch(axes: Axes, cells: NDArray[np.float64]) -> None:
 
 
 def _gaps(axes: Axes, x: NDArray[Any], y: NDArray[Any], width: float) -> None:
-    """Parts cells by lines of the background, much thinner than cells of this mean width and of height 1."""
+    """Draws lines of the background between cells, much thinner than cells of this mean width and of height 1."""
     box, (left, right), (low, high) = axes.bbox, axes.get_xlim(), axes.get_ylim()
     points = 72.0 / axes.figure.dpi
     across = 0.12 * points * width * box.width / abs(right - left)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from pz_policymap.arguments import MAX_INDEX, integer, number
+from pz_policymap.arguments import MAX_INDEX, in_order, integer, number
 
 
 @dataclass(frozen=True)
@@ -44,17 +43,17 @@ class Episode:
     agents: Sequence[Hashable] = ()
 
     def __post_init__(self) -> None:
-        policies = _sequence("policies", self.policies)
+        policies = in_order("policies", self.policies)
         if not policies:
             raise ValueError("policies must hold at least one seat, got none")
         seats = tuple(range(len(policies)))
         fields = {
             "policies": tuple(integer("policies", policy, 0, MAX_INDEX) for policy in policies),
-            "returns": tuple(number("returns", value) for value in _sequence("returns", self.returns)),
-            "lengths": tuple(integer("lengths", steps, 0) for steps in _sequence("lengths", self.lengths)),
-            "sides": _sequence("sides", self.sides) or seats,
-            "scores": tuple(number("scores", value) for value in _sequence("scores", self.scores)),
-            "agents": _sequence("agents", self.agents) or seats,
+            "returns": tuple(number("returns", value) for value in in_order("returns", self.returns)),
+            "lengths": tuple(integer("lengths", steps, 0) for steps in in_order("lengths", self.lengths)),
+            "sides": in_order("sides", self.sides) or seats,
+            "scores": tuple(number("scores", value) for value in in_order("scores", self.scores)),
+            "agents": in_order("agents", self.agents) or seats,
         }
         fields["lengths"] = fields["lengths"] or (0,) * len(seats)
         fields["scores"] = fields["scores"] or fields["returns"]
@@ -66,10 +65,3 @@ class Episode:
             hash(self.sides)
         except TypeError as error:
             raise TypeError(f"sides must be hashable, got {self.sides}") from error
-
-
-def _sequence(name: str, values: Any) -> tuple[Any, ...]:
-    """Returns the values as a tuple, or raises."""
-    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
-        raise TypeError(f"{name} must be a sequence, one value a seat, got {values!r}")
-    return tuple(values)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pettingzoo.utils.env import AECEnv, ParallelEnv
 from typing_extensions import override
 
-from pz_policymap.arguments import MAX_INDEX, integer
+from pz_policymap.arguments import MAX_INDEX, boolean, integer
 from pz_policymap.mappings.convert import MappingLike, as_mapping
 from pz_policymap.wrappers.action_masks import flat_mask, mask_of, without_mask
 from pz_policymap.wrappers.find import find_policy_wrapper
@@ -94,7 +94,7 @@ class LearnerEnv(gymnasium.Env[Any, Any]):
             raise ValueError(f"env must have possible_agents, for their spaces are the learner's, got {env}")
         self.env = env
         self.learner = integer("learner", learner, 0, MAX_INDEX)
-        self.play_out = play_out
+        self.play_out = boolean("play_out", play_out)
         self._opponents = Opponents(policies)
         self._episodes = LearnerEpisodes(env, self._wrapper, self._opponents, self.learner)
         assigner = self._wrapper.assigner
@@ -243,5 +243,7 @@ class LearnerEnv(gymnasium.Env[Any, Any]):
         self._mask = mask_of(observation, info)
         observation = without_mask(observation)
         if isinstance(self.observation_space, Discrete) and isinstance(observation, np.ndarray):
-            observation = observation[()]  # trainers want a number, and some environments hand out an array of one
+            observation = observation.reshape(-1)[
+                0
+            ]  # trainers want a number, and some environments hand out an array of one
         return observation, dict(info)

@@ -101,7 +101,10 @@ class Predictor:
 
     def __init__(self, policy: Any) -> None:
         self.policy = policy
-        parameters = inspect.signature(policy.predict).parameters.values()
+        try:
+            parameters = inspect.signature(policy.predict).parameters.values()
+        except ValueError:  # written in C
+            parameters = {}.values()
         self._named = {parameter.name for parameter in parameters}
         self._anything = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
         self._has_state: bool | None = None if self._takes("state") else False  # None until it has answered once

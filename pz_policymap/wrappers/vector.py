@@ -11,7 +11,7 @@ from gymnasium.vector import VectorEnv, VectorWrapper
 from numpy.typing import ArrayLike, NDArray
 from typing_extensions import override
 
-from pz_policymap.arguments import integer, text
+from pz_policymap.arguments import in_order, integer, text
 from pz_policymap.assigner import PolicyAssigner
 from pz_policymap.drawn import PolicyIds
 from pz_policymap.mappings.convert import MappingLike
@@ -271,7 +271,7 @@ class PolicyMapVector(VectorWrapper):
 def _names(agents: int | Sequence[Hashable]) -> Sequence[Hashable]:
     """Returns the names of the agents of one environment, a count's made up."""
     if isinstance(agents, Iterable) and not isinstance(agents, (str, bytes)):
-        return tuple(agents)
+        return in_order("agents", agents)
     return [f"agent_{seat}" for seat in range(integer("agents", agents, 1))]
 
 

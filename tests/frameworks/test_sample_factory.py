@@ -317,6 +317,16 @@ def test_a_block_of_less_than_two_rollouts_that_changes_policies_is_warned_about
     assert all("a block of 2 episodes lasted less than 2 rollouts of 16 steps" in text for text in texts)
 
 
+def test_blocks_of_one_episode_at_the_start_are_short_by_intent():
+    policies = ours_there(Uniform(4), warmup_episodes=3, rollout=16)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(4):
+            for agent in (0, 1):
+                policies.get_policy_for_agent(agent, 0, 0)
+                policies.count_step(agent, 0)
+
+
 RUN = Path(__file__).with_name("sample_factory_run.py")
 
 

@@ -56,7 +56,7 @@ class AssignPolicies(RLlibCallback):
         counters_of(env_runner).begin(*_counted(episode, env_runner))
 
     def on_episode_end(self, *, episode: Any, env_runner: Any, **_: Any) -> None:
-        """Takes down that an episode need not be played again."""
+        """Notes that an episode has been played to its end."""
         counters_of(env_runner).end(*_counted(episode, env_runner))
 
     def on_evaluate_start(self, *, algorithm: Any, **_: Any) -> None:

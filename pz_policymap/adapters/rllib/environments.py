@@ -9,6 +9,8 @@ import gymnasium
 from pettingzoo import AECEnv, ParallelEnv
 from ray.rllib.env.wrappers.pettingzoo_env import ParallelPettingZooEnv, PettingZooEnv
 
+from pz_policymap.arguments import in_order
+
 
 class ParallelSeats(ParallelPettingZooEnv):
     """A PettingZoo Parallel environment for RLlib, with all its `possible_agents`, in their order.
@@ -75,7 +77,7 @@ def seats(env: Any) -> tuple[Hashable, ...]:
         inner = inner.par_env
     elif isinstance(inner, PettingZooEnv):
         inner = inner.env
-    agents = tuple(getattr(inner, "possible_agents", None) or ())
+    agents = in_order("possible_agents", getattr(inner, "possible_agents", None) or ())
     if not agents:
         raise ValueError(f"possible_agents must be known before an episode begins, {inner!r} has none")
     return agents
