@@ -29,6 +29,11 @@ class PolicyMapAEC(PolicyTags[AgentID], BaseWrapper[AgentID, ObsType, ActionType
         env_index: Which environment of many this is, from 0; needed by mappings that span environments.
         info_key: The key of the tag. One that the environment uses itself is an error.
 
+    Attributes:
+        assigner: The `PolicyAssigner` behind the tags.
+        info_key: The key of the tag.
+        policy_ids: Who plays whom in this episode, agent to policy; an AttributeError before the first reset.
+
     Raises:
         TypeError: If an argument has the wrong type, `env` included.
         ValueError: If a number is out of range, if the mapping cannot serve these agents or needs an `env_index` or a

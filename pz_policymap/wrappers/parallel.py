@@ -17,7 +17,7 @@ class PolicyMapParallel(PolicyTags[AgentID], BaseParallelWrapper[AgentID, ObsTyp
     """Tags every agent's info with the policy that plays it, at `reset` and at every `step`.
 
     Every `reset` begins an episode. The seats of the environment are drawn at once, where the episode's number is
-    divisible by `resample_every`, and held until the next draw.
+    divisible by `resample_every`, and held until the next draw; `set_mapping(mapping, now=False)` changes the rule.
 
     Args:
         env: A Parallel environment.
@@ -28,6 +28,11 @@ class PolicyMapParallel(PolicyTags[AgentID], BaseParallelWrapper[AgentID, ObsTyp
             starts the assignments again at episode 0, and without any seed they come from the operating system.
         env_index: Which environment of many this is, from 0; needed by mappings that span environments.
         info_key: The key of the tag. One that the environment uses itself is an error.
+
+    Attributes:
+        assigner: The `PolicyAssigner` behind the tags.
+        info_key: The key of the tag.
+        policy_ids: Who plays whom in this episode, agent to policy; an AttributeError before the first reset.
 
     Raises:
         TypeError: If an argument has the wrong type, `env` included.
