@@ -62,3 +62,18 @@ def two_arguments(observation: Any, agent: Any) -> int:
 
 def learner_first(agents: list[Any], draw: Any) -> dict[Any, int]:
     return {agent: 0 if agent == agents[0] else 1 for agent in agents}
+
+
+class CannotBeMade:
+    def __init__(self) -> None:
+        raise RuntimeError("no weights here")
+
+
+class Miscalls:
+    def __init__(self) -> None:
+        two_arguments()  # type: ignore[call-arg]
+
+
+def three_blocks(agents: list[Any], draw: Any) -> dict[Any, int]:
+    """Knows only the first three blocks."""
+    return {agent: [0, 1, 1][draw.block] for agent in agents}

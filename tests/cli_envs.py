@@ -110,3 +110,11 @@ class BreaksContract(Clean):
 
     def action_space(self, agent: Any) -> gymnasium.Space[Any]:
         return gymnasium.spaces.Discrete(2)
+
+
+class Unclosable(Clean):
+    """Once it has played, its window or server is gone."""
+
+    def close(self) -> None:
+        if self.resets >= 0:
+            raise BrokenPipeError("the viewer is gone")

@@ -8,7 +8,7 @@ import pytest
 from pz_policymap.cli import main
 from pz_policymap.cli.check_contract import contract_findings
 from pz_policymap.cli.check_replay import replay_findings
-from tests.cli_envs import BreaksContract, Clean, Leaks
+from tests.cli_envs import BreaksContract, Clean, Leaks, Raises
 
 
 def check(capsys, *arguments):
@@ -32,8 +32,9 @@ CONTRACT = "PettingZoo's parallel_"
         ),
         ("Infinite", "problem", "a reward is infinite or NaN", "RecordResults refuses"),
         ("Leaks", "problem", "plays another episode after it has played one", "reset must put back"),
-        ("Raises", "problem", "raises an error in random play: RuntimeError: out of fuel (cli_envs.py:", "mend"),
-        ("BreaksContract", "problem", "parallel_api_test fails, without pz_policymap too: action_space should", "mend"),
+        ("Raises", "problem", "raises an error in random play: RuntimeError: out of fuel (cli_envs.py:", "fix"),
+        ("Unclosable", "problem", "raises an error when it is closed: BrokenPipeError: the viewer is gone (", "fix"),
+        ("BreaksContract", "problem", "parallel_api_test fails, without pz_policymap too: action_space should", "fix"),
         ("shared", "note", "one info dict is handed to several agents", "wrapped, each has its own"),
         ("lasting", "note", "info dicts live on from step to step", "wrapped, each is new"),
         ("strange", "note", "infos have keys that are no agents: 'common'", "they pass untouched"),
@@ -97,6 +98,9 @@ def test_what_only_the_wrapped_one_does_is_not_the_environments_fault():
     (replay,) = replay_findings(Clean, lambda: Clean(live=(("a", "b"), ())), "parallel", "policy_id", 10)
     assert (replay.level, replay.fault) == ("problem", "pz_policymap")
     assert "wrapped, the same seed plays another episode" in replay.text
+    (replay,) = replay_findings(Clean, Raises, "parallel", "policy_id", 10)
+    assert (replay.level, replay.fault) == ("problem", "pz_policymap")
+    assert "an episode plays bare and fails wrapped: RuntimeError: out of fuel" in replay.text
 
 
 def test_a_used_environment_is_compared_with_a_new_one():

@@ -1,6 +1,7 @@
 """Environments by name: a module, a function, or an id of PettingZoo's registry."""
 
 import pickle
+import sys
 
 import pettingzoo
 import pytest
@@ -99,7 +100,32 @@ def test_a_module_in_the_current_folder_is_found_and_one_that_fails_says_why(tmp
     (tmp_path / "of_mine_here.py").write_text("from tests.stub_envs import StubAEC as env\n")
     (tmp_path / "of_mine_broken.py").write_text("1 / 0\n")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("sys.path", [path for path in __import__("sys").path if path])
+    monkeypatch.setattr("sys.path", [path for path in sys.path if path])
     assert isinstance(EnvName("of_mine_here")(), AECEnv)
     with pytest.raises(CommandError, match="'of_mine_broken' cannot be imported: ZeroDivisionError: division"):
         EnvName("of_mine_broken")()
+
+
+@pytest.mark.parametrize(
+    ("line", "error", "message"),
+    [
+        ("import nowhere_to_be_found", CommandError, "cannot be imported: No module named 'nowhere_to_be_found'"),
+        ("import of_mine.nowhere", CommandError, "cannot be imported: No module named 'of_mine.nowhere'"),
+        ("1 / 0", CommandError, "'of_mine.env' cannot be imported: ZeroDivisionError"),
+        ("", UsageError, "there is no module 'of_mine.env'"),
+    ],
+)
+def test_a_package_that_fails_is_told_from_one_that_is_not_there(line, error, message, tmp_path, monkeypatch):
+    (tmp_path / "of_mine").mkdir()
+    (tmp_path / "of_mine" / "__init__.py").write_text(line)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "of_mine", raising=False)
+    with pytest.raises(error, match=message) as raised:
+        EnvName("of_mine.env")()
+    assert type(raised.value) is error
+
+
+@pytest.mark.parametrize("name", ["", ".", "..tests", "tests..stub_envs"])
+def test_what_is_no_name_of_a_module_is_no_module(name):
+    with pytest.raises(UsageError, match="there is no module"):
+        EnvName(name)()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from pz_policymap.cli.errors import UsageError
+from pz_policymap.cli.errors import CommandError, UsageError
 from pz_policymap.cli.policies import RandomPolicy, policies_named, policy_names
 from tests import cli_bots
 
@@ -49,6 +49,19 @@ def test_functions_classes_and_predictors_are_policies():
 def test_what_is_no_policy_is_refused(name, message):
     with pytest.raises(UsageError, match=message):
         policies_named([f"tests.cli_bots:{name}"], lambda agent: None)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("CannotBeMade", "policy 'tests.cli_bots:CannotBeMade' cannot be made: RuntimeError: no weights here"),
+        ("Miscalls", r"policy 'tests.cli_bots:Miscalls' cannot be made: two_arguments\(\) missing 2"),
+    ],
+)
+def test_a_class_that_fails_says_why(name, message):
+    with pytest.raises(CommandError, match=message) as raised:
+        policies_named([f"tests.cli_bots:{name}"], lambda agent: None)
+    assert raised.value.code == 1
 
 
 SPACE = spaces.Discrete(50)

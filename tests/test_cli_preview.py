@@ -78,8 +78,8 @@ def test_many_agents_are_numbered_where_their_names_do_not_fit(capsys):
         (["uniform:4", "--agents", "a,a"], "distinct"),
         (["fixed:{a:0}", "--agents", "a,b"], "got none for 'b'"),
         (["tests.cli_bots:first_free"], "failed at the draw of environment 0, episode 0: first_free() missing 1"),
-        (["uniform:4", "--episodes", "0"], "argument --episodes: the number must be at least 1, got 0"),
-        (["uniform:4", "--seed", "x"], "argument --seed: invalid literal"),
+        (["uniform:4", "--episodes", "0"], "argument --episodes: must be a whole number from 1, got '0'"),
+        (["uniform:4", "--seed", "x"], "argument --seed: must be a whole number from 0, got 'x'"),
         (["uniform:4", "--plot", "picture.doc"], "--plot must end in one of"),
         (["uniform:4", "--plot", "no_such_folder/picture.png"], "--plot: there is no folder 'no_such_folder'"),
         (["uniform:4", "--ep", "3"], "unrecognized arguments: --ep 3"),
@@ -107,3 +107,18 @@ def test_without_matplotlib_a_picture_is_refused_with_the_command_that_installs_
     monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)
     assert main(["preview", "uniform:3", "--plot", "picture.png"]) == 1
     assert capsys.readouterr().err == "pz-policymap: --plot needs matplotlib: pip install 'pz-policymap[plot]'\n"
+
+
+def test_shares_of_the_long_run_are_unknown_where_a_function_knows_only_some_blocks(tmp_path, capsys):
+    arguments = ["tests.cli_bots:three_blocks", "--episodes", "3", "--resample-every", "1", "--agents", "1"]
+    shown = json.loads(preview(capsys, *arguments, "--json"))
+    assert (shown["seats"], shown["long_run_shares"]) == ([1, 2], [None, None])
+    rows = [line.split() for line in preview(capsys, *arguments).splitlines()[-2:]]
+    assert [row[3:5] for row in rows] == [["33.3%", "-"], ["66.7%", "-"]]
+
+
+def test_a_picture_is_drawn_where_the_long_run_is_unknown(tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    path = tmp_path / "picture.png"
+    preview(capsys, "tests.cli_bots:three_blocks", "--episodes", "3", "--resample-every", "1", "--plot", str(path))
+    assert path.read_bytes().startswith(b"\x89PNG")

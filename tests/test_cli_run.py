@@ -94,7 +94,7 @@ def test_the_ledger_is_saved_as_shown(capsys, tmp_path):
         capsys, TICTACTOE, "--policies", "3", "--episodes", "30", "--payoff", str(path), "--resample-every", "1"
     )
     states = pm.load(path)
-    payoff, statistics = pm.Payoff(3), pm.PolicyStatistics(3, window=30)
+    payoff, statistics = pm.Payoff(3), pm.PolicyStatistics(3)
     payoff.load_state_dict(states["payoff"])
     statistics.load_state_dict(states["statistics"])
     for policy, row in enumerate(shown):
@@ -125,6 +125,12 @@ def test_pictures_are_drawn(capsys, tmp_path):
         ([TICTACTOE, "--policies", "tests.cli_bots:fails"], 1, "episode 0: ZeroDivisionError: no idea ("),
         ([TICTACTOE, "--payoff", "no_such_folder/x.npz"], 2, "--payoff: there is no folder 'no_such_folder'"),
         (["tests.stub_envs:StubParallel", "--set", "fail_at=[2]"], 1, "episode 2: RuntimeError: reset 2 fails ("),
+        # More episodes than any memory has room for.
+        (
+            ["tests.stub_envs:StubParallel", "--set", "fail_at=[2]", "--episodes", str(10**13), "--policies", "9"],
+            1,
+            "episode 2: RuntimeError: reset 2 fails (",
+        ),
     ],
 )
 def test_what_goes_wrong_is_named_in_a_line(arguments, code, message, capsys):
@@ -145,3 +151,23 @@ def test_an_error_names_the_file_and_shows_all_of_it_when_asked(capsys):
     full = capsys.readouterr().err
     assert full.endswith(short)
     assert 'raise ZeroDivisionError("no idea")' in full
+
+
+@pytest.mark.parametrize("command", ["run", "tournament"])
+def test_results_are_safe_before_an_environment_fails_to_close(command, capsys, tmp_path):
+    path = tmp_path / "kept.npz"
+    keep = {"run": ["--payoff", str(path), "--episodes", "2"], "tournament": ["--results", str(path), "--cycles", "1"]}
+    assert main([command, "tests.cli_envs:Unclosable", "--policies", "2", *keep[command], "--json"]) == 1
+    captured = capsys.readouterr()
+    assert len(json.loads(captured.out)["policies"]) == 2
+    assert captured.err == (
+        "pz-policymap: environment 'tests.cli_envs:Unclosable' cannot be closed: the viewer is gone\n"
+    )
+    assert pm.load(path)
+
+
+@pytest.mark.parametrize("command", ["run", "tournament"])
+def test_help_says_what_a_team_is(command, capsys):
+    main([command, "--help"])
+    words = " ".join(capsys.readouterr().out.split())
+    assert "agents whose names differ only in the number at the end are a team" in words

@@ -1,14 +1,17 @@
 """`tournament`: every pair as often as every other, the same by any number of processes, and not lost."""
 
 import json
+import multiprocessing
 
 import pytest
 
 import pz_policymap as pm
 from pz_policymap.cli import main
 from pz_policymap.cli.environments import EnvName
+from pz_policymap.cli.errors import CommandError
 from pz_policymap.cli.games import Match, Plan
 from pz_policymap.cli.outcomes import Outcomes
+from pz_policymap.cli.workers import play_games
 
 TICTACTOE = "pettingzoo.classic.tictactoe_v3"
 BOTS = ["tests.cli_bots:first_free", "tests.cli_bots:last_free"]
@@ -24,7 +27,7 @@ def test_every_pair_meets_in_both_seatings_and_who_moves_first_wins(capsys):
     # Who moves first takes a line of three before the other does, whether from the front or from the back.
     assert shown["games"] == [[0, 6], [6, 0]]
     assert shown["wins"] == [[0, 3], [3, 0]]
-    assert shown["win_rates"] == [[0.5, 0.5], [0.5, 0.5]]
+    assert shown["win_rates"] == [[None, 0.5], [0.5, None]]
     assert [row["rating"] for row in shown["policies"]] == pytest.approx([0.0, 0.0], abs=1e-6)
     assert [row["name"] for row in shown["policies"]] == BOTS
 
@@ -44,7 +47,8 @@ def test_ratings_and_matrices_are_those_of_a_ledger_and_the_best_stands_first(ca
     for row in shown["policies"]:
         assert row["rating"] == pytest.approx(ratings.values[row["policy"]])
         assert row["rating_error"] == pytest.approx(ratings.errors[row["policy"]])
-    assert shown["win_rates"] == payoff.win_rates.tolist()
+    for i, row in enumerate(shown["win_rates"]):  # of 12 games each, as the tables have them: without a prior
+        assert row == [None if i == j else (shown["wins"][i][j] + shown["draws"][i][j] / 2) / 12 for j in range(3)]
     order = [row["rating"] for row in shown["policies"]]
     assert order == sorted(order, reverse=True)
 
@@ -211,3 +215,33 @@ def test_a_process_that_dies_is_noticed(capsys):
     arguments = [TICTACTOE, "--policies", "random", "tests.cli_bots:dies", "--jobs", "2"]
     assert main(["tournament", *arguments]) == 1
     assert "a process that played games died, exit code 3" in capsys.readouterr().err
+
+
+def test_a_process_that_dies_between_two_games_is_noticed():
+    plan = Plan(EnvName(TICTACTOE), ("random", "random"), 0, ("player_1", "player_2"), teams=False, self_matches=False)
+
+    def kill(game, episode):
+        for worker in multiprocessing.active_children():
+            worker.kill()
+            worker.join()
+
+    with pytest.raises(CommandError, match="a process that played games died, exit code"):
+        play_games(plan, range(9), 2, kill)
+
+
+def test_the_traceback_of_another_process_is_shown_when_asked(capsys):
+    arguments = ["tournament", TICTACTOE, "--policies", "random", "tests.cli_bots:fails", "--jobs", "2"]
+    assert main([*arguments, "--traceback"]) == 1
+    assert 'raise ZeroDivisionError("no idea")' in capsys.readouterr().err
+
+
+def test_episodes_and_mean_returns_are_those_of_all_games(capsys):
+    names = ("random", *BOTS)
+    shown = tournament(capsys, "--policies", *names, "--games", "9")
+    plan = Plan(EnvName(TICTACTOE), names, 0, ("player_1", "player_2"), teams=False, self_matches=False)
+    statistics, match = pm.PolicyStatistics(3, window=9), Match(plan)
+    for game in range(9):
+        statistics.record(match.play(game))
+    for row in shown["policies"]:
+        assert row["episodes"] == statistics.episodes[row["policy"]]
+        assert row["mean_return"] == pytest.approx(statistics.mean_return[row["policy"]])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import traceback
 from collections.abc import Sequence
@@ -32,6 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     from pz_policymap.cli.errors import CommandError, told
     from pz_policymap.cli.options import DEMO
+    from pz_policymap.cli.tables import reader_may_leave
 
     traced = False
     try:
@@ -43,13 +43,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.command and find_spec("rich") is None:
             raise CommandError(f"the commands need rich, for their tables: {DEMO}")
         code = int(options.run(options))
-        sys.stdout.flush()  # here, where a closed pipe is noticed
+        with reader_may_leave():
+            sys.stdout.flush()  # here, where a closed pipe is noticed
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
-    except BrokenPipeError:  # whoever reads has seen enough, as `head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     except CommandError as error:
         if traced:
             traceback.print_exc()

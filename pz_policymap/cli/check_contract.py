@@ -49,7 +49,7 @@ def _judged(name: str, what: str, bare: str, tagged: str) -> Finding:
     """Returns whose fault a failure is; both are texts of failures, empty where it passed."""
     if bare:
         text = f"{name} fails, without pz_policymap too: {bare}"
-        advice = "mend the environment first; most of what plays it relies on this"
+        advice = "fix the environment first; most of what plays it relies on this"
         if what == "seeding":
             advice = "assignments follow from their seed all the same, but episodes cannot be played again; " + advice
         return Finding(PROBLEM, text, advice, "environment")

@@ -25,16 +25,18 @@ def habit_findings(make: Make, api: str, info_key: str, steps: int) -> list[Find
     """
     env = make()
     habits = _Habits(info_key, keeps_infos=api == "aec")
+    doing = "in random play"
     try:
         for episode in range(3):
             before = _global_states()
             for step in random_episode(env, api, episode, steps // 3):
                 habits.see(step, first=habits.fresh)
             habits.over(bool(env.agents), _global_states() != before)
+        doing = "when it is closed"
+        env.close()
     except Exception as error:  # noqa: BLE001  # the environment's own
-        text = f"it raises an error in random play: {failure_text(error)}"
-        return [*habits.findings(env), Finding(PROBLEM, text, "mend the environment first", "environment")]
-    env.close()
+        text = f"it raises an error {doing}: {failure_text(error)}"
+        return [*habits.findings(env), Finding(PROBLEM, text, "fix the environment first", "environment")]
     return habits.findings(env)
 
 
@@ -93,7 +95,7 @@ class _Habits:
             )
         if self._infinite:
             text = "a reward is infinite or NaN"
-            found.append(Finding(PROBLEM, text, "RecordResults refuses the episode: mend the rewards", "environment"))
+            found.append(Finding(PROBLEM, text, "RecordResults refuses the episode: fix the rewards", "environment"))
         if not hasattr(env, "possible_agents"):
             text = "it has no possible_agents, so its agents are known only as they come"
             lost = "Balanced, RoundRobin and Focal(rotate=True) must know all seats and refuse it; all others work"

@@ -16,10 +16,15 @@ def replay_findings(make: Make, wrapped: Make, api: str, info_key: str, steps: i
 
     try:
         env = make()
-        first, again, other, tagged = (_trace(one, api, info_key, steps) for one in (env, env, make(), wrapped()))
+        first, again, other = (_trace(one, api, info_key, steps) for one in (env, env, make()))
     except Exception as error:  # noqa: BLE001  # told by others already, if it is the environment's
         text = f"an episode cannot be replayed: {failure_text(error)}"
-        return [Finding(PROBLEM, text, "mend the environment first", "environment")]
+        return [Finding(PROBLEM, text, "fix the environment first", "environment")]
+    try:
+        tagged = _trace(wrapped(), api, info_key, steps)
+    except Exception as error:  # noqa: BLE001  # the bare one raised none
+        text = f"an episode plays bare and fails wrapped: {failure_text(error)}"
+        return [Finding(PROBLEM, text, "please report it, with the environment", "pz_policymap")]
     if not data_equivalence(first, other):
         return [Finding(NOTE, "the same seed gives different episodes, so wrapped and bare cannot be compared")]
     found = []

@@ -53,6 +53,17 @@ class EnvName:
             raise UsageError(f"environment {self.name!r} is a {type(env).__name__}, expected {expected}")
         return env
 
+    def close(self, env: Any) -> None:
+        """Closes what was made.
+
+        Raises:
+            CommandError: If that fails, whatever the error is.
+        """
+        try:
+            env.close()
+        except Exception as error:
+            raise CommandError(f"environment {self.name!r} cannot be closed: {told(error)}") from error
+
     def apis(self) -> list[str]:
         """Returns the APIs that the name offers, of "parallel" and "aec"; one where a function is named.
 
@@ -67,7 +78,7 @@ class EnvName:
             from pettingzoo.utils.env import AECEnv
 
             env = self()
-            env.close()
+            self.close(env)
             return [AEC if isinstance(env, AECEnv) else PARALLEL]
         module = module_named(self.name)
         return [api for api, function in APIS.items() if hasattr(module, function)] or [PARALLEL]

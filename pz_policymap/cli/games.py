@@ -22,7 +22,7 @@ class Plan:
         policies: A name for each policy.
         seed: Of the order of games, of environments, and of random policies.
         agents: The agents in seat order.
-        teams: Whether agents of one name win and lose together.
+        teams: Whether agents whose names differ only in the number at the end win and lose together.
         self_matches: Whether a policy may play several seats.
     """
 
@@ -101,5 +101,9 @@ class Match:
         return self._ended[0]
 
     def close(self) -> None:
-        """Closes the environment."""
-        self._env.close()
+        """Closes the environment.
+
+        Raises:
+            CommandError: If that fails.
+        """
+        self._plan.env.close(self._env)

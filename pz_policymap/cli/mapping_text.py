@@ -103,19 +103,20 @@ def _value(node: ast.expr, num_envs: int) -> Any:
         return _CONSTANTS.get(node.id.lower(), node.id)
     if isinstance(node, (ast.List, ast.Tuple)):
         return [_value(item, num_envs) for item in node.elts]
-    if isinstance(node, ast.Dict) and all(node.keys):
-        pairs = zip(node.keys, node.values, strict=True)
-        return {_value(key, num_envs): _value(item, num_envs) for key, item in pairs if key is not None}
     try:
+        if isinstance(node, ast.Dict) and all(node.keys):
+            pairs = zip(node.keys, node.values, strict=True)
+            return {_value(key, num_envs): _value(item, num_envs) for key, item in pairs if key is not None}
         return ast.literal_eval(node)
-    except ValueError:
+    except (TypeError, ValueError):  # a list, say, is no key
         raise UsageError(f"{ast.unparse(node)!r} is neither a mapping nor a number, a word, a list or a dict") from None
 
 
 def _made(key: str, given: list[Any], named: dict[str, Any], num_envs: int) -> PolicyMapping:
     """Returns the mapping with these arguments."""
     kind = NAMES[key]
-    if key in _ONE_LIST and len(given) > 1 and all(isinstance(item, (int, float)) for item in given):
+    numbers = [item for item in given if isinstance(item, (int, float)) and not isinstance(item, bool)]
+    if key in _ONE_LIST and len(given) > 1 and len(numbers) == len(given):
         given = [given]
     signature = inspect.signature(kind)
     parameters = signature.parameters

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import sys
-from importlib.util import find_spec
 from operator import attrgetter
 from pathlib import Path
 from types import ModuleType
@@ -25,14 +24,19 @@ def module_named(name: str) -> ModuleType:
         sys.path.insert(0, here)  # as `python -m` does
         importlib.invalidate_caches()
     try:
-        found = find_spec(name)
-    except (ImportError, ValueError):  # of a package above it, or the name is no name
-        found = None
-    if found is None:
-        raise UsageError(f"there is no module {name!r}: it must be installed, or be in the current folder {here}")
-    try:
+        if not name or name.startswith("."):
+            raise ModuleNotFoundError(name=name)
         return importlib.import_module(name)
     except Exception as error:
+        # The module or a package above it is not there; any other is one that they import.
+        if (
+            isinstance(error, ModuleNotFoundError)
+            and error.name is not None
+            and f"{name}.".startswith(f"{error.name}.")
+        ):
+            raise UsageError(
+                f"there is no module {name!r}: it must be installed, or be in the current folder {here}"
+            ) from None
         raise CommandError(f"module {name!r} cannot be imported: {told(error)}") from error
 
 

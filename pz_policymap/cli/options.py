@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-
-from pz_policymap.arguments import integer
+from contextlib import suppress
 
 PLOT = "pip install 'pz-policymap[plot]'"
 DEMO = "pip install 'pz-policymap[demo]'"
@@ -15,10 +14,10 @@ def at_least(minimum: int) -> Callable[[str], int]:
     """Returns what turns a word of the command line into an int, or refuses it."""
 
     def number(word: str) -> int:
-        try:
-            return integer("the number", int(word), minimum)
-        except ValueError as error:
-            raise argparse.ArgumentTypeError(str(error)) from error
+        with suppress(ValueError):
+            if (value := int(word)) >= minimum:
+                return value
+        raise argparse.ArgumentTypeError(f"must be a whole number from {minimum}, got {word!r}")
 
     return number
 
@@ -65,6 +64,16 @@ def add_cadence(parser: argparse.ArgumentParser, resample_every: int = 10) -> No
     """Adds when draws are made."""
     add_number(parser, "--resample-every", resample_every, 1, "episodes a draw is held for")
     add_number(parser, "--warmup-episodes", 0, 0, "episodes at the start that draw each for itself")
+
+
+def add_teams(parser: argparse.ArgumentParser) -> None:
+    """Adds who wins and loses together."""
+    parser.add_argument(
+        "--teams",
+        action="store_true",
+        help="agents whose names differ only in the number at the end are a team: red_0 and red_1 win and lose "
+        "together, by their mean return",
+    )
 
 
 def add_outputs(parser: argparse.ArgumentParser, picture: str) -> None:

@@ -114,7 +114,7 @@ def outcomes_at(path: str | None, plan: Plan, games: int) -> Outcomes:
 
 
 class Keeper:
-    """Writes the games to their file, for not more than a small part of the time.
+    """Writes the games to their file, seldom enough that this takes at most 5% of the time.
 
     Args:
         path: The file; None: nothing is kept.

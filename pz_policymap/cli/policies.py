@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pz_policymap.cli.errors import UsageError, told
+from pz_policymap.cli.errors import CommandError, UsageError, told
 from pz_policymap.cli.named import object_named
 from pz_policymap.wrappers.action_masks import mask_of
 
@@ -78,7 +78,7 @@ def policies_named(names: Sequence[str], space_of: Callable[[Any], Any]) -> list
 
     Raises:
         UsageError: If there is no such policy, or if it is none.
-        CommandError: If its module cannot be imported.
+        CommandError: If its module cannot be imported, or if a class cannot be made.
     """
     return [RandomPolicy(space_of) if name == RANDOM else _policy(name) for name in names]
 
@@ -86,12 +86,7 @@ def policies_named(names: Sequence[str], space_of: Callable[[Any], Any]) -> list
 def _policy(name: str) -> Any:
     policy = object_named("policy", name)
     if inspect.isclass(policy):
-        try:
-            policy = policy()
-        except TypeError as error:
-            raise UsageError(
-                f"policy {name!r} is a class that cannot be made without arguments: {told(error)}"
-            ) from error
+        policy = _made(name, policy)
     if callable(getattr(policy, "predict", None)):
         return policy
     if not callable(policy):
@@ -103,3 +98,17 @@ def _policy(name: str) -> Any:
     except ValueError:
         pass  # some functions written in C have no signature
     return policy
+
+
+def _made(name: str, kind: Callable[[], Any]) -> Any:
+    """Returns an object of a class."""
+    try:
+        inspect.signature(kind).bind()
+    except TypeError as error:
+        raise UsageError(f"policy {name!r} is a class that cannot be made without arguments: {told(error)}") from error
+    except ValueError:
+        pass  # some classes written in C have no signature
+    try:
+        return kind()
+    except Exception as error:
+        raise CommandError(f"policy {name!r} cannot be made: {told(error)}") from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pz_policymap.assigner import PolicyAssigner
+from pz_policymap.cadence import Cadence
 from pz_policymap.cli.errors import UsageError, told
 from pz_policymap.cli.mapping_text import mapping_from
 from pz_policymap.cli.options import add_cadence, add_command, add_number, add_outputs, at_least
@@ -58,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
     drawn = _drawn(mapping, agents, options)
     long_run = _long_run(mapping, agents, options)
     counts = np.bincount(drawn.ravel(), minlength=max(len(long_run), mapping.num_policies or 0))
-    ideal = np.pad(long_run, (0, len(counts) - len(long_run)))
+    ideal = np.pad(long_run, (0, len(counts) - len(long_run))) if len(long_run) else np.full(len(counts), np.nan)
     if options.json:
         show_json(
             {
@@ -86,7 +88,7 @@ def run(options: argparse.Namespace) -> int:
         tall = min(max(4.0, 0.25 * len(seats)), 20.0)
         picture.draw(
             lambda axes: plots.assignments(axes, shown, seats, len(counts), *cadence).set_title(title),
-            lambda axes: plots.shares(axes, counts, ideal),
+            lambda axes: plots.shares(axes, counts, ideal if len(long_run) else counts),
             sizes=[(8.0, tall), (5.0, max(3.0, 0.3 * len(counts)))],
         )
     return 0
@@ -121,12 +123,16 @@ def _drawn(mapping: PolicyMapping, agents: Sequence[str], options: argparse.Name
 
 
 def _long_run(mapping: PolicyMapping, agents: Sequence[str], options: argparse.Namespace) -> NDArray[np.float64]:
-    """Returns each policy's share of the seats over many draws."""
+    """Returns each policy's share of the seats over many draws; nothing where the mapping cannot make so many."""
     blocks = -(-_MANY // options.envs)
     assigner = PolicyAssigner(mapping, agents, options.envs, resample_every=1, seed=options.seed, env_index=0)
     counts = np.zeros(0, np.int64)
     for _ in range(blocks):
-        more = np.bincount(assigner.begin_episodes().ravel(), minlength=len(counts))
+        try:
+            policies = assigner.begin_episodes()
+        except (TypeError, ValueError):  # a function, say, that knows only its first blocks
+            return np.zeros(0)
+        more = np.bincount(policies.ravel(), minlength=len(counts))
         more[: len(counts)] += counts
         counts = more
     shares: NDArray[np.float64] = counts / counts.sum()
@@ -134,7 +140,8 @@ def _long_run(mapping: PolicyMapping, agents: Sequence[str], options: argparse.N
 
 
 def _show_draws(drawn: NDArray[np.int32], agents: Sequence[str], options: argparse.Namespace) -> None:
-    starts = [e for e in range(len(drawn)) if e % options.resample_every == 0 or e < options.warmup_episodes]
+    cadence = Cadence(options.resample_every, options.warmup_episodes)
+    starts = np.flatnonzero(cadence.due(np.arange(len(drawn)))).tolist()
     ends = [*starts[1:], len(drawn)]
     labels = ["episodes"] if options.envs == 1 else ["episodes", "env"]
     columns: Sequence[str] = agents
@@ -164,6 +171,7 @@ def _show_shares(drawn: NDArray[np.int32], counts: NDArray[np.int64], ideal: NDA
     rows, styles = [], []
     for policy, (count, share, due) in enumerate(zip(counts.tolist(), shares.tolist(), ideal.tolist(), strict=True)):
         playing = int((drawn == policy).any(axis=2).sum())
-        rows.append([str(policy), playing, count, f"{share:.1%}", f"{due:.1%}", "#" * round(40 * share / shares.max())])
+        long_run = "-" if math.isnan(due) else f"{due:.1%}"
+        rows.append([str(policy), playing, count, f"{share:.1%}", long_run, "#" * round(40 * share / shares.max())])
         styles.append([policy_style(policy), "", "", "", "", policy_style(policy)])
     show_table("What each policy plays", ["policy", "episodes", "seats", "share", "long run", ""], rows, styles)

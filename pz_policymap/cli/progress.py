@@ -20,8 +20,15 @@ def progress(what: str, total: int, done: int = 0) -> Iterator[Callable[[], obje
         What is to be called after each.
     """
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
-    from rich.progress import TimeRemainingColumn as TimeLeftColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        ProgressColumn,
+        Task,
+        TextColumn,
+        TimeRemainingColumn,
+    )
     from rich.text import Text
 
     class RateColumn(ProgressColumn):
@@ -30,7 +37,7 @@ def progress(what: str, total: int, done: int = 0) -> Iterator[Callable[[], obje
         def render(self, task: Task) -> Text:
             return Text("" if task.speed is None else f"{task.speed:.3g} a second")
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), RateColumn(), TimeLeftColumn())
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), RateColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar:
         task = bar.add_task(what, total=total, completed=done)
         yield lambda: bar.advance(task)

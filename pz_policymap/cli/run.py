@@ -9,13 +9,22 @@ import pz_policymap as pm
 from pz_policymap.cli.environments import EnvName, settings_from
 from pz_policymap.cli.errors import CommandError, UsageError, check_folder, told
 from pz_policymap.cli.mapping_text import mapping_from
-from pz_policymap.cli.options import add_cadence, add_command, add_environment, add_number, add_outputs, add_traceback
+from pz_policymap.cli.options import (
+    add_cadence,
+    add_command,
+    add_environment,
+    add_number,
+    add_outputs,
+    add_teams,
+    add_traceback,
+)
 from pz_policymap.cli.pictures import Picture, labels_of
 from pz_policymap.cli.play import Player
 from pz_policymap.cli.policies import RANDOM, policies_named, policy_names
 from pz_policymap.cli.progress import progress
 from pz_policymap.cli.standings import interval_text, standings
 from pz_policymap.cli.tables import policy_style, show_json, show_table
+from pz_policymap.cli.totals import Totals
 from pz_policymap.mappings.base import PolicyMapping
 
 _TEXT = """
@@ -46,7 +55,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     add_number(parser, "--episodes", 100, 1, "episodes to play")
     add_cadence(parser)
     add_number(parser, "--seed", 0, 0, "seed of assignments, environment and random policies")
-    parser.add_argument("--teams", action="store_true", help="red_0 and red_1 win and lose together, by their mean")
+    add_teams(parser)
     parser.add_argument("--payoff", metavar="FILE", help="save the ledger and the statistics, for pz_policymap.load")
     add_outputs(parser, "win rates and shares of steps")
     add_traceback(parser)
@@ -58,9 +67,10 @@ def run(options: argparse.Namespace) -> int:
     mapping, names = _mapping_and_names(options)
     picture = Picture(options.plot)
     check_folder("--payoff", options.payoff)
-    bare = EnvName(options.env, options.api, settings_from(options.set))()
+    name = EnvName(options.env, options.api, settings_from(options.set))
+    bare = name()
     payoff = pm.Payoff(len(names))
-    statistics = pm.PolicyStatistics(len(names), window=options.episodes)
+    statistics, totals = pm.PolicyStatistics(len(names)), Totals(len(names))
     try:
         env = pm.RecordResults(
             pm.wrap(
@@ -73,6 +83,7 @@ def run(options: argparse.Namespace) -> int:
             ),
             payoff,
             statistics,
+            totals.record,
             team_of="prefix" if options.teams else None,
         )
     except (TypeError, ValueError) as error:
@@ -82,13 +93,12 @@ def run(options: argparse.Namespace) -> int:
         for episode in range(options.episodes):
             player.play(options.seed, episode, env_seed=options.seed if episode == 0 else None)
             advance()
-    env.close()
     if options.payoff:
         try:
             pm.save(options.payoff, payoff=payoff, statistics=statistics)
         except OSError as error:
             raise CommandError(f"--payoff: {told(error)}") from error
-    _show(options, mapping, names, payoff, statistics)
+    _show(options, mapping, names, payoff, statistics, totals)
     if picture:
         from pz_policymap import plots
 
@@ -99,6 +109,7 @@ def run(options: argparse.Namespace) -> int:
             lambda axes: plots.shares(axes, statistics.steps, names=labels),
             sizes=[(tall + 1.5, tall), (5.0, tall)],
         )
+    name.close(env)  # last: its errors lose nothing
     return 0
 
 
@@ -125,6 +136,7 @@ def _show(
     names: list[str],
     payoff: pm.Payoff,
     statistics: pm.PolicyStatistics,
+    totals: Totals,
 ) -> None:
     table: list[dict[str, Any]] = [
         {
@@ -132,7 +144,7 @@ def _show(
             "name": names[policy],
             "episodes": int(statistics.episodes[policy]),
             "steps": int(statistics.steps[policy]),
-            "mean_return": float(statistics.mean_return[policy]),
+            "mean_return": float(totals.mean_return[policy]),
             **standing._asdict(),
         }
         for policy, standing in enumerate(standings(payoff))

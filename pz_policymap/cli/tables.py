@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,6 +34,15 @@ def console() -> Console:
     return Plain(width=width, markup=False, emoji=False, highlight=False)
 
 
+@contextmanager
+def reader_may_leave() -> Iterator[None]:
+    """Lets what is written on stdout go nowhere once nobody reads it any more, as `head`; around writes alone."""
+    try:
+        yield
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def policy_style(policy: int) -> str:
     """Returns the colour of a policy."""
     return f"color({_COLOURS[policy % len(_COLOURS)]})"
@@ -41,7 +52,8 @@ def show(*parts: tuple[str, str] | str) -> None:
     """Writes a line on stdout, made of texts, or of texts with their styles."""
     from rich.text import Text
 
-    console().print(Text.assemble(*parts), soft_wrap=True)
+    with reader_may_leave():
+        console().print(Text.assemble(*parts), soft_wrap=True)
 
 
 def show_table(
@@ -72,7 +84,8 @@ def show_table(
     show((title, BOLD))
     out = console()
     out.width = 100_000  # a table that is too wide for its lines is to be whole all the same
-    out.print(table, soft_wrap=True)
+    with reader_may_leave():
+        out.print(table, soft_wrap=True)
 
 
 def cell(value: Any) -> str:
@@ -89,7 +102,9 @@ def cell(value: Any) -> str:
 
 def show_json(content: Any) -> None:
     """Writes JSON, NaN as null."""
-    print(json.dumps(plain(content), indent=2, allow_nan=False))
+    text = json.dumps(plain(content), indent=2, allow_nan=False)
+    with reader_may_leave():
+        print(text)
 
 
 def plain(value: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,13 +13,22 @@ import pz_policymap as pm
 from pz_policymap.cli.environments import EnvName, settings_from
 from pz_policymap.cli.errors import CommandError, UsageError, check_folder
 from pz_policymap.cli.games import Plan
-from pz_policymap.cli.options import add_command, add_environment, add_number, add_outputs, add_traceback, at_least
+from pz_policymap.cli.options import (
+    add_command,
+    add_environment,
+    add_number,
+    add_outputs,
+    add_teams,
+    add_traceback,
+    at_least,
+)
 from pz_policymap.cli.outcomes import Keeper, Outcomes, outcomes_at
 from pz_policymap.cli.pictures import Picture, labels_of
 from pz_policymap.cli.policies import policies_named, policy_names
 from pz_policymap.cli.progress import progress
 from pz_policymap.cli.standings import interval_text, standings
 from pz_policymap.cli.tables import policy_style, show, show_json, show_table
+from pz_policymap.cli.totals import Totals
 from pz_policymap.cli.workers import play_games
 
 _TEXT = """
@@ -49,7 +59,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     length.add_argument("--games", type=at_least(1), metavar="N", help="how many games are played in all")
     add_number(parser, "--jobs", 1, 1, "processes that play")
     add_number(parser, "--seed", 0, 0, "seed of the order, of environments and of random policies")
-    parser.add_argument("--teams", action="store_true", help="red_0 and red_1 win and lose together, by their mean")
+    add_teams(parser)
     parser.add_argument(
         "--self-matches",
         action="store_true",
@@ -70,12 +80,12 @@ def run(options: argparse.Namespace) -> int:
     if games > _MOST_GAMES:
         raise UsageError(f"there are {games} games, of at most {_MOST_GAMES}: give --games")
     outcomes = outcomes_at(options.results, plan, games)
-    _play(options, plan, outcomes, games)
-    payoff, statistics = pm.Payoff(len(plan.policies)), pm.PolicyStatistics(len(plan.policies), len(outcomes.done))
+    close = _play(options, plan, outcomes, games)
+    payoff, totals = pm.Payoff(len(plan.policies)), Totals(len(plan.policies))
     for episode in outcomes.episodes():
         payoff.record(episode)
-        statistics.record(episode)
-    _show(options, plan, int(outcomes.done.sum()), payoff, statistics)
+        totals.record(episode)
+    _show(options, plan, int(outcomes.done.sum()), payoff, totals)
     if picture:
         from pz_policymap import plots
 
@@ -86,6 +96,7 @@ def run(options: argparse.Namespace) -> int:
             lambda axes: plots.ratings(axes, payoff, labels),
             sizes=[(tall + 1.5, tall), (5.0, tall)],
         )
+    close()  # last: its errors lose nothing
     return 0
 
 
@@ -103,7 +114,7 @@ def _plan(options: argparse.Namespace) -> Plan:
     if not all(isinstance(agent, (str, int)) for agent in agents):
         raise CommandError(f"environment {options.env!r} has agents that are no names: {list(agents)}")
     policies_named(names, env.action_space)  # what cannot be made is said before anything is played
-    env.close()
+    name.close(env)
     return Plan(
         name,
         tuple(names),
@@ -114,8 +125,8 @@ def _plan(options: argparse.Namespace) -> Plan:
     )
 
 
-def _play(options: argparse.Namespace, plan: Plan, outcomes: Outcomes, games: int) -> None:
-    """Plays what is missing of the first `games` games."""
+def _play(options: argparse.Namespace, plan: Plan, outcomes: Outcomes, games: int) -> Callable[[], None]:
+    """Plays what is missing of the first `games` games; returns what closes the environment."""
     missing = np.flatnonzero(~outcomes.done[:games]).tolist()
     played = games - len(missing)
     if played and missing:
@@ -130,7 +141,7 @@ def _play(options: argparse.Namespace, plan: Plan, outcomes: Outcomes, games: in
                 keeper.keep_now_and_then()
                 advance()
 
-            play_games(plan, missing, min(options.jobs, max(1, len(missing))), record)
+            return play_games(plan, missing, min(options.jobs, max(1, len(missing))), record)
     except KeyboardInterrupt:
         kept = "the same command goes on" if options.results else "without --results nothing is kept"
         print(f"{int(outcomes.done[:games].sum())} of {games} games were played; {kept}", file=sys.stderr)
@@ -139,12 +150,12 @@ def _play(options: argparse.Namespace, plan: Plan, outcomes: Outcomes, games: in
         keeper.keep()
 
 
-def _show(
-    options: argparse.Namespace, plan: Plan, played: int, payoff: pm.Payoff, statistics: pm.PolicyStatistics
-) -> None:
+def _show(options: argparse.Namespace, plan: Plan, played: int, payoff: pm.Payoff, totals: Totals) -> None:
     ratings = payoff.ratings()
     order = np.argsort(-ratings.values, kind="stable").tolist()
     fared = standings(payoff)
+    met = payoff.games
+    rates = np.where(met > 0, (payoff.wins + payoff.draws / 2.0) / np.maximum(met, 1), np.nan)  # without the prior
     if options.json:
         policies: list[dict[str, Any]] = [
             {
@@ -152,15 +163,15 @@ def _show(
                 "name": plan.policies[policy],
                 "rating": ratings.values[policy],
                 "rating_error": ratings.errors[policy],
-                "episodes": statistics.episodes[policy],
-                "mean_return": statistics.mean_return[policy],
+                "episodes": totals.episodes[policy],
+                "mean_return": totals.mean_return[policy],
                 **fared[policy]._asdict(),
             }
             for policy in order
         ]
-        matrices = {name: getattr(payoff, name) for name in ("win_rates", "wins", "draws", "games", "mean_returns")}
+        matrices = {name: getattr(payoff, name) for name in ("wins", "draws", "games", "mean_returns")}
         settings = {"env": options.env, "agents": plan.agents, "seed": plan.seed, "games_played": played}
-        show_json({**settings, "policies": policies, **matrices})
+        show_json({**settings, "policies": policies, "win_rates": rates, **matrices})
         return
     names, rows = (
         ["policy", "name", "rating", "error", "games", "wins", "draws", "losses", "win rate", "95% interval"],
@@ -174,8 +185,6 @@ def _show(
     styles = [[policy_style(policy), policy_style(policy), *[""] * 8] for policy in order]
     show_table(f"{options.env}: {played} games", names, rows, styles, words=2)
     show()
-    met = payoff.games
-    rates = np.where(met > 0, (payoff.wins + payoff.draws / 2.0) / np.maximum(met, 1), np.nan)
     _show_matrix("Win rate of the row's policy against the column's", rates, order)
     if not payoff.wins.any():
         show()

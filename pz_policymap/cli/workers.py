@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import signal
 import threading
+import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection, wait
@@ -17,7 +18,7 @@ from pz_policymap.cli.games import Match, Plan
 Record = Callable[[int, pm.Episode], None]
 
 
-def play_games(plan: Plan, games: Iterable[int], jobs: int, record: Record) -> None:
+def play_games(plan: Plan, games: Iterable[int], jobs: int, record: Record) -> Callable[[], None]:
     """Plays games and hands on each as it ends, in any order.
 
     Args:
@@ -26,16 +27,19 @@ def play_games(plan: Plan, games: Iterable[int], jobs: int, record: Record) -> N
         jobs: How many processes play at once; 1: this one alone.
         record: Gets the number and the outcome of each.
 
+    Returns:
+        What closes the environment, for when the results are safe.
+
     Raises:
         UsageError, CommandError: If environment or policies fail; all games that have ended were handed on.
     """
     if jobs > 1:
         _play_apart(plan, iter(games), jobs, record)
-        return
+        return lambda: None  # the processes are gone, and theirs with them
     match = Match(plan)
     for game in games:
         record(game, match.play(game))
-    match.close()
+    return match.close
 
 
 def _play_apart(plan: Plan, games: Iterator[int], jobs: int, record: Record) -> None:
@@ -49,12 +53,12 @@ def _play_apart(plan: Plan, games: Iterator[int], jobs: int, record: Record) -> 
                 worker.start()
                 theirs.close()
                 workers[ours] = worker
-        busy = [connection for connection in workers if _hand_out(connection, games)]
+        busy = [connection for connection in workers if _hand_out(connection, workers, games)]
         while busy:
             ready = set(wait(busy))
             for connection in [connection for connection in busy if connection in ready]:
                 _take(connection, workers, record)
-                if not _hand_out(connection, games):
+                if not _hand_out(connection, workers, games):
                     busy.remove(connection)
     finally:
         for worker in workers.values():
@@ -63,24 +67,31 @@ def _play_apart(plan: Plan, games: Iterator[int], jobs: int, record: Record) -> 
             worker.join()
 
 
-def _hand_out(connection: Connection, games: Iterator[int]) -> bool:
+def _hand_out(connection: Connection, workers: dict[Connection, SpawnProcess], games: Iterator[int]) -> bool:
     """Sends the next game to a worker; returns False if there is none."""
     game = next(games, None)
     if game is None:
         return False
-    connection.send(game)
+    try:
+        connection.send(game)
+    except OSError:
+        raise _died(workers[connection]) from None
     return True
 
 
 def _take(connection: Connection, workers: dict[Connection, SpawnProcess], record: Record) -> None:
     try:
-        game, outcome = connection.recv()
+        game, outcome, where = connection.recv()
     except (EOFError, OSError):
-        workers[connection].join()
-        raise CommandError(f"a process that played games died, exit code {workers[connection].exitcode}") from None
+        raise _died(workers[connection]) from None
     if isinstance(outcome, CommandError):
-        raise outcome
+        raise outcome from CommandError(f"in the process that played:\n{where}")  # no traceback goes through a pipe
     record(game, outcome)
+
+
+def _died(worker: SpawnProcess) -> CommandError:
+    worker.join()
+    return CommandError(f"a process that played games died, exit code {worker.exitcode}")
 
 
 def _work(connection: Connection, plan: Plan) -> None:
@@ -89,13 +100,13 @@ def _work(connection: Connection, plan: Plan) -> None:
     match: Match | None = None
     with suppress(EOFError, OSError):  # whoever asked is gone
         while True:
-            game = connection.recv()
+            game, where = connection.recv(), ""
             try:
                 match = match or Match(plan)
                 outcome: pm.Episode | CommandError = match.play(game)
             except CommandError as error:
-                outcome = error
-            connection.send((game, outcome))
+                outcome, where = error, traceback.format_exc()
+            connection.send((game, outcome, where))
 
 
 @contextmanager
