@@ -194,6 +194,7 @@ def test_pictures_are_drawn(capsys, tmp_path):
         (["mpe2.simple_tag_v3", "--policies", "90"], 2, "there are 613245600 games, of at most 10000000"),
         (["pettingzoo.test.example_envs.generated_agents_env_v0", "--policies", "2"], 1, "has no possible_agents"),
         (["tests.stub_envs:StubParallel", "--policies", "2", "--results", "no_such_folder/x"], 2, "there is no folder"),
+        (["tests.cli_envs:numbered", "--policies", "2", "--teams"], 1, "--teams needs agents whose names are strings"),
     ],
 )
 def test_what_goes_wrong_is_named_in_a_line(arguments, code, message, capsys):
