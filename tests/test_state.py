@@ -256,6 +256,18 @@ class TestUnfinishedEpisodes:
             assert env.assigner.episode[0] == 2
             assert env.assigner.state_dict() == state
 
+    def test_a_draw_that_some_have_made_is_still_due_for_the_others(self):
+        asked, resumed = (assigner_of(pm.Uniform(1000), ["a"], num_envs=2, resample_every=100) for _ in range(2))
+        asked.begin_episodes()
+        asked.set_mapping(pm.Uniform(1000), now=True)
+        asked.begin_episodes([0])
+        assert asked.state_dict()["redraw"].tolist() == [-1, 1]
+        resumed.set_mapping(pm.Uniform(1000))
+        resumed.load_state_dict(asked.state_dict())
+        resumed.begin_episodes()
+        assert resumed.draw_episode.tolist() == [1, 1]
+        np.testing.assert_array_equal(resumed.policy_ids[0], asked.policy_ids[0])
+
     def test_a_draw_asked_for_in_an_unfinished_episode_waits_for_the_one_after_it(self):
         live = pm.wrap(StubParallel(), 1000, resample_every=10, seed=0)
         for _ in range(4):
