@@ -99,14 +99,14 @@ def test_no_weights_are_equal_weights():
 
 
 def test_policies_may_be_a_list():
-    policies = Balanced([4, 7], num_envs=2, weights=[3, 1]).assign(Draw.at(0, "ab", [0, 1], [0, 0]))
+    policies = Balanced([4, 7], num_envs=2, weights=[3, 1]).assign(Draw.at(0, list("ab"), [0, 1], [0, 0]))
     assert sorted(policies.ravel().tolist()) == [4, 4, 4, 7]
 
 
 def test_seats_are_dealt_in_every_order_alike():
     # Two policies over two environments of two seats: six ways to choose the seats of the first.
     rule, blocks = Balanced(2, num_envs=2), np.arange(12_000)
-    both = [rule.assign(Draw.at(0, "ab", np.full(12_000, env), blocks * 10)) for env in (0, 1)]
+    both = [rule.assign(Draw.at(0, list("ab"), np.full(12_000, env), blocks * 10)) for env in (0, 1)]
     dealt = np.concatenate(both, axis=1) @ [8, 4, 2, 1]
     counts = np.bincount(dealt, minlength=16)
     ways = [sum(2**i for i in chosen) for chosen in itertools.combinations(range(4), 2)]
@@ -116,13 +116,15 @@ def test_seats_are_dealt_in_every_order_alike():
 
 def test_policies_mix_inside_an_environment():
     num_envs = 20_000
-    policies = Balanced(4, num_envs).assign(Draw.at(0, "ab", range(num_envs), [0] * num_envs))
+    policies = Balanced(4, num_envs).assign(Draw.at(0, list("ab"), range(num_envs), [0] * num_envs))
     assert chisquare(np.bincount(policies[:, 0] * 4 + policies[:, 1], minlength=16)).pvalue > MIN_P
 
 
 def test_blocks_and_seeds_deal_differently():
     rule = Balanced(4, 100)
-    draws = [rule.assign(Draw.at(seed, "ab", range(100), [block * 10] * 100)) for seed in (0, 1) for block in (0, 1, 2)]
+    draws = [
+        rule.assign(Draw.at(seed, list("ab"), range(100), [block * 10] * 100)) for seed in (0, 1) for block in (0, 1, 2)
+    ]
     for first, second in itertools.combinations(draws, 2):
         assert 0.1 < (first == second).mean() < 0.4
 
@@ -156,16 +158,16 @@ def test_a_draw_in_the_middle_of_a_block_is_shared_out_too(warmup_episodes):
 def test_all_episodes_of_a_block_are_dealt_alike():
     rule = Balanced(3, 6)
     episodes = np.array([20, 29, 23, 20, 25, 21])  # as after set_mapping(now=True)
-    scattered = rule.assign(Draw.at(0, "ab", range(6), episodes))
-    np.testing.assert_array_equal(scattered, rule.assign(Draw.at(0, "ab", range(6), [20] * 6)))
+    scattered = rule.assign(Draw.at(0, list("ab"), range(6), episodes))
+    np.testing.assert_array_equal(scattered, rule.assign(Draw.at(0, list("ab"), range(6), [20] * 6)))
 
 
 def test_environments_that_drift_apart_are_each_right_in_their_own_block():
     rule = Balanced(3, 6)
     blocks = np.array([0, 5, 5, 2, 9, 0])
-    drifted = rule.assign(Draw.at(0, "ab", range(6), blocks * 10))
+    drifted = rule.assign(Draw.at(0, list("ab"), range(6), blocks * 10))
     for row, block in enumerate(blocks):
-        whole = rule.assign(Draw.at(0, "ab", range(6), [block * 10] * 6))
+        whole = rule.assign(Draw.at(0, list("ab"), range(6), [block * 10] * 6))
         assert drifted[row].tolist() == whole[row].tolist()
 
 
@@ -181,7 +183,7 @@ def test_teams_and_roles_are_shared_out_as_seats_are():
 
 def test_a_million_seats_are_shared_out_exactly():
     num_envs = 250_000
-    policies = Balanced(3, num_envs, [0.8, 0.1, 0.1]).assign(Draw.at(0, "abcd", range(num_envs), [0] * num_envs))
+    policies = Balanced(3, num_envs, [0.8, 0.1, 0.1]).assign(Draw.at(0, list("abcd"), range(num_envs), [0] * num_envs))
     assert np.bincount(policies.ravel()).tolist() == [800_000, 100_000, 100_000]
 
 
@@ -239,4 +241,4 @@ def test_more_seats_than_a_word_holds_are_an_error():
 
 def test_an_environment_that_does_not_exist_has_no_share():
     with pytest.raises(ValueError, match="positions must be from 0 to 7"):
-        Balanced(2, 4).assign(Draw.at(0, "ab", [4], [0]))
+        Balanced(2, 4).assign(Draw.at(0, list("ab"), [4], [0]))

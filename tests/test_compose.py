@@ -39,7 +39,7 @@ TAG = ("adversary_0", "adversary_1", "agent_0", "agent_1")
 
 
 def draw_of(agents, num_envs=1, seed=0, episode=0):
-    return Draw.at(seed, agents, np.arange(num_envs), np.full(num_envs, episode))
+    return Draw.at(seed, list(agents), np.arange(num_envs), np.full(num_envs, episode))
 
 
 def by_rng(agents, draw):

@@ -21,8 +21,10 @@ def names(folder):
 
 def test_it_makes_the_pictures_that_are_in_the_repository(tmp_path, capsys):
     pictures.main(tmp_path / "new", cycles=1)
-    assert names(tmp_path / "new") == names(EXAMPLES / "pictures")
-    assert len(capsys.readouterr().out.splitlines()) == len(names(EXAMPLES / "pictures"))
+    made = names(EXAMPLES / "pictures")
+    made.remove("sb3_self_play.png")  # which that example makes
+    assert names(tmp_path / "new") == made
+    assert len(capsys.readouterr().out.splitlines()) == len(made)
 
 
 @pytest.mark.parametrize("name", names(EXAMPLES / "pictures"))

@@ -31,7 +31,7 @@ LEARNER = Fixed(9)
 
 
 def draw_of(num_envs=1, agents=AGENTS, seed=0):
-    return Draw.at(seed, agents, np.arange(num_envs), np.zeros(num_envs, np.int64))
+    return Draw.at(seed, list(agents), np.arange(num_envs), np.zeros(num_envs, np.int64))
 
 
 @pytest.mark.parametrize("num_focal", [1, 2, 3])

@@ -24,7 +24,7 @@ AGENTS = ["a", "b", "c", "d"]
 
 
 def draw_of(num_envs=1, agents=AGENTS, seed=0):
-    return Draw.at(seed, agents, np.arange(num_envs), np.zeros(num_envs, np.int64))
+    return Draw.at(seed, list(agents), np.arange(num_envs), np.zeros(num_envs, np.int64))
 
 
 def one_for_all(agents, draw):

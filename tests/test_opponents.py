@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import pz_policymap as pm
+from pz_policymap.wrappers.opponents import Predictor
 from tests.learner_envs import Survival
 from tests.stub_envs import StubParallel
 
@@ -203,3 +204,11 @@ def test_a_missing_opponent_is_named_at_reset_before_anybody_has_acted():
     with pytest.raises(KeyError, match=r"got none for policy 7 in \[0, 1\]"):
         env.reset()
     assert not calls
+
+
+def test_a_predict_that_tells_no_signature_is_handed_observations_alone():
+    class Compiled:
+        predict = staticmethod(max)  # of a sequence: the highest action, and no state
+
+    predictor = Predictor(Compiled())
+    assert not any(predictor._takes(name) for name in ("state", "episode_start", "action_masks"))

@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 import pz_policymap as pm
+from pz_policymap.plots.fitting import EveryNth
 from pz_policymap.plots.style import POLICY_COLORS, RATE_COLORS, SMALLEST, ink_on, policy_colors, rate_colors
 
 LONG = "adversary_{}_of_the_team_with_the_long_name"
@@ -262,6 +263,14 @@ class TestPayoff:
         payoff.record(pm.Episode(policies=[0, 2], returns=[0.0, 1.0]))
         axes = pm.plots.payoff(axes_of(), payoff)
         assert [label.get_text() for label in axes.get_yticklabels()] == ["2", "1", "0"]
+
+    def test_the_key_can_be_left_out(self):
+        with_key, without = (pm.plots.payoff(axes_of(), pm.Payoff(2), key=key) for key in (True, False))
+        assert len(with_key.child_axes) == 1
+        assert without.child_axes == []
+
+    def test_ticks_can_be_asked_for_without_an_axis(self):
+        assert EveryNth(5, characters=1).tick_values(0.5, 3.0).tolist() == [1, 2, 3]
 
     def test_a_population_of_one_and_a_ledger_without_games_can_be_drawn(self):
         for size in (1, 3):

@@ -126,6 +126,7 @@ def test_nothing_is_remembered_of_a_step_that_failed():
         (np.zeros((3, 2)), r"policy 0 does not fit its initial one: expected an array of shape \(3,\), got \(3, 2\)"),
         (np.zeros(2), r"expected an array of shape \(3,\), got \(2,\)"),
         ((np.zeros(3),), "a tuple of 1 and an array"),
+        (np.zeros(3, complex), "expected an array of .*, got complex128"),
     ],
 )
 def test_a_state_that_does_not_fit_is_refused(state, message):
@@ -140,6 +141,8 @@ def test_a_state_that_does_not_fit_is_refused(state, message):
     [
         ([True, False], ValueError, r"rows must be a mask of shape \(3,\), got \(2,\)"),
         ([0.0], TypeError, "rows must be integers or a boolean mask"),
+        ([0, 3], ValueError, "rows must be from 0 to 2"),
+        ([-1], ValueError, "rows must be from 0 to 2"),
     ],
 )
 def test_rows_that_begin_must_be_rows(rows, error, message):

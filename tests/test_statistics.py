@@ -19,7 +19,7 @@ POWERS = [2**exponent for exponent in range(41)]
 def ids(seed=0, env_index=0, episode=0, seats=1, stream=0, num_envs=DRAWS):
     """Policies drawn uniformly by many environments in a row."""
     agents = [f"agent_{i}" for i in range(seats)]
-    draw = Draw.at(seed, agents, np.arange(env_index, env_index + num_envs), np.full(num_envs, episode))
+    draw = Draw.at(seed, list(agents), np.arange(env_index, env_index + num_envs), np.full(num_envs, episode))
     return draw.integers(POLICIES, stream)
 
 

@@ -28,7 +28,7 @@ MATRIX = np.array([[0.1, 0.2, 0.3, 0.4], [4.0, 3.0, 2.0, 1.0], [0.0, 1.0, 0.0, 1
 
 
 def draw_of(num_envs=1, agents=AGENTS, seed=0):
-    return Draw.at(seed, agents, np.arange(num_envs), np.zeros(num_envs, np.int64))
+    return Draw.at(seed, list(agents), np.arange(num_envs), np.zeros(num_envs, np.int64))
 
 
 def test_each_focal_policy_meets_opponents_by_its_own_row():
