@@ -1,4 +1,8 @@
-"""The contract written down once more, in a few lines that share nothing with the package's own.
+"""The contract written down once more, in a few lines beside the package's own.
+
+Draws of `Uniform`, `Weighted` and what is made of them alone come from NumPy's Philox; a rule with bits or seats of its
+own (`Teams`, `Roles`, `Focal`, `PerWorker`, `Balanced`) is asked for one environment alone, and held to its meaning by
+the tests named after it.
 
 `Model` is who plays whom in one environment: nothing is consumed, so the numbers of the latest draw are all its state.
 `ledger` is what episodes that have ended make of a population. The machines of `test_model.py` play the package beside

@@ -5,6 +5,7 @@ import importlib
 import pkgutil
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -137,3 +138,9 @@ def test_every_module_has_a_docstring_and_can_be_imported_on_its_own():
 def test_nothing_is_asserted_on_a_users_data(module):
     tree = ast.parse((ROOT / module.replace(".", "/")).with_suffix(".py").read_text(encoding="utf-8"))
     assert not [node.lineno for node in ast.walk(tree) if isinstance(node, ast.Assert)]
+
+
+@pytest.mark.skipif(find_spec("ray") is not None, reason="ray is installed")
+def test_without_ray_the_command_that_installs_it_is_named():
+    with pytest.raises(ImportError, match=r"pip install 'pz-policymap\[rllib\]'"):
+        importlib.import_module("pz_policymap.adapters.rllib")

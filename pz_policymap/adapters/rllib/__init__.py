@@ -13,6 +13,11 @@ Episode numbers are saved in RLlib's checkpoints. An algorithm that restores an 
 numbers: what its runners are playing then is played out and not counted.
 """
 
+from importlib.util import find_spec
+
+if find_spec("ray") is None:
+    raise ImportError("pz_policymap.adapters.rllib needs Ray: pip install 'pz-policymap[rllib]'")
+
 from pz_policymap.adapters.rllib.assignment import Assignment as Assignment
 from pz_policymap.adapters.rllib.configure import configure as configure
 from pz_policymap.adapters.rllib.configure import set_mapping as set_mapping
