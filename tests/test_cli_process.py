@@ -72,6 +72,7 @@ def test_an_interrupted_tournament_goes_on_and_ends_as_if_nothing_had_happened(t
         cwd=ROOT,
         env={**os.environ, "CLI_BOTS_DELAY": "0.1"},
         start_new_session=True,  # a Ctrl-C reaches the whole group
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509  # jobs in the background ignore it
     )
     try:
         while not path.exists() or not pm.load(path)["tournament"]["done"].any():
