@@ -8,7 +8,7 @@ import nox
 
 nox.options.default_venv_backend = "virtualenv"
 nox.options.error_on_missing_interpreters = True
-# CI's: the longest first, for it runs two at a time. By hand: `oldest`, all tests with the oldest versions.
+# CI's. By hand: `oldest`, all tests with the oldest versions.
 nox.options.sessions = [
     "stable_baselines3", "rllib", "coverage", "torch", "agilerl", "tianshou", "torchrl", "sample_factory",
     "lowest", "pythons", "examples", "package", "docs", "benchmarks",

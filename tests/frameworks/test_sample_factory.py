@@ -366,7 +366,9 @@ def check_trajectories(trajectories, mapping, environments, resample_every):
             for policy, done in zip(record["policies"], record["dones"], strict=True):
                 assert policy == drawn(mapping, env, episode, resample_every=resample_every)[agent]
                 episode += done
-            assert sorted(record["learners"]) == sorted(set(record["policies"]))
+            # Once training is over nobody gives buffers back, and the framework drops what it has none for.
+            assert record["learners"]
+            assert set(record["learners"]) <= set(record["policies"])
             changed += len(record["learners"]) > 1
         assert episode > 0
     return changed
