@@ -88,13 +88,15 @@ def sample_factory(session: nox.Session) -> None:
 @nox.session
 def rllib(session: nox.Session) -> None:
     """Who plays whom on a real local Ray cluster, through restarts and checkpoints; it takes some minutes."""
-    session.install("ray[rllib]==2.60.0", TORCH, "mpe2", "pettingzoo", "pytest", "pytest-benchmark", "rich")
+    session.install("ray[rllib]==2.60.0", TORCH, "mpe2", "pettingzoo", "pytest", "pytest-benchmark", "rich", "pdoc>=15")
     session.install("--no-deps", ".")
     options = ("--override-ini=addopts=", "--import-mode=importlib", "--doctest-modules")
     tests = ("tests/frameworks/test_rllib.py", "pz_policymap/adapters/rllib")
     session.run("python", "-m", "pytest", "-q", *options, *tests, *session.posargs)
     measured = ("--benchmark-quiet", "-k", "rllib", "tests/benchmarks/test_drawing.py")
     session.run("python", "-m", "pytest", "-q", *options, *measured)
+    pdoc = ("-W", "error::UserWarning:pdoc", "-m", "pdoc", "--docformat", "google", "-o", "build/docs/rllib")
+    session.run("python", *pdoc, "pz_policymap.adapters.rllib")  # which cannot be imported where Ray is not
 
 
 @nox.session
