@@ -264,6 +264,12 @@ def act(
     return {agent: actions[agent] for agent in acting if agent in actions}
 
 
+def mask_of(observation: Any, info: Mapping[str, Any]) -> Any:
+    """Returns the action mask that an info or an observation holds, or None."""
+    nested = observation if isinstance(observation, Mapping) else {}
+    return info.get("action_mask", nested.get("action_mask"))
+
+
 def _policy_of(agent: Any, observations: Mapping[Any, Any], infos: Mapping[Any, Any], info_key: str) -> int:
     """Returns the policy that an agent's info names, or raises where the agent cannot be served."""
     for name, given in (("observations", observations), ("infos", infos)):
@@ -276,10 +282,7 @@ def _policy_of(agent: Any, observations: Mapping[Any, Any], infos: Mapping[Any, 
 
 def _view(observation: Any, info: Mapping[str, Any], wanted: frozenset[str]) -> dict[str, Any]:
     """Returns what a policy sees of one agent, as far as it is stacked with that of others."""
-    mask = None
-    if "action_mask" in wanted:
-        nested = observation if isinstance(observation, Mapping) else {}
-        mask = info.get("action_mask", nested.get("action_mask"))
+    mask = mask_of(observation, info) if "action_mask" in wanted else None
     return {"observations": observation} if mask is None else {"observations": observation, "action_mask": mask}
 
 

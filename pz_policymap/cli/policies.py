@@ -11,7 +11,7 @@ import numpy as np
 
 from pz_policymap.cli.errors import CommandError, UsageError, told
 from pz_policymap.cli.named import object_named
-from pz_policymap.wrappers.action_masks import mask_of
+from pz_policymap.routing import mask_of
 
 RANDOM = "random"
 Policy = Callable[[Any, Any, Any], Any]

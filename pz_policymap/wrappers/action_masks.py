@@ -38,12 +38,6 @@ def space_without_mask(space: spaces.Space[Any]) -> spaces.Space[Any]:
     return spaces.Dict(rest) if isinstance(rest, dict) else rest
 
 
-def mask_of(observation: Any, info: Mapping[str, Any]) -> Any:
-    """Returns the action mask that an info or an observation holds, or None."""
-    nested = observation if isinstance(observation, Mapping) else {}
-    return info.get(MASK, nested.get(MASK))
-
-
 def in_a_row(mask: Any) -> NDArray[Any]:
     """Returns a mask as one flat array: those of several parts, a tuple, one after the other.
 

@@ -16,7 +16,8 @@ from typing_extensions import override
 
 from pz_policymap.arguments import MAX_INDEX, boolean, integer
 from pz_policymap.mappings.convert import MappingLike, as_mapping
-from pz_policymap.wrappers.action_masks import flat_mask, mask_of, without_mask
+from pz_policymap.routing import mask_of
+from pz_policymap.wrappers.action_masks import flat_mask, without_mask
 from pz_policymap.wrappers.find import find_policy_wrapper
 from pz_policymap.wrappers.learner_episodes import LearnerEpisodes
 from pz_policymap.wrappers.learner_seats import common_spaces, possible_seats
@@ -243,7 +244,6 @@ class LearnerEnv(gymnasium.Env[Any, Any]):
         self._mask = mask_of(observation, info)
         observation = without_mask(observation)
         if isinstance(self.observation_space, Discrete) and isinstance(observation, np.ndarray):
-            observation = observation.reshape(-1)[
-                0
-            ]  # trainers want a number, and some environments hand out an array of one
+            # Trainers want a number, and some environments hand out an array of one.
+            observation = observation.reshape(-1)[0]
         return observation, dict(info)

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pz_policymap.nested import mapped
-from pz_policymap.routing import act
-from pz_policymap.wrappers.action_masks import MASK, in_a_row, mask_of, without_mask
+from pz_policymap.routing import act, mask_of
+from pz_policymap.wrappers.action_masks import MASK, in_a_row, without_mask
 
 _SEAT, _POLICY = "seat", "policy"  # keys of the infos that `act` hands to a predictor
 
