@@ -51,7 +51,7 @@ def ratings(
         [239.0, -239.0]
     """
     check_axes(axes)
-    from pz_policymap.plots.fitting import CellTexts, label_each  # noqa: PLC0415  # needs matplotlib
+    from pz_policymap.plots.fitting import CellTexts, label_each, room_each  # noqa: PLC0415  # needs matplotlib
 
     values, errors = _values_and_errors(ratings)
     labels = names_of("names", names, len(values), "a policy")
@@ -64,7 +64,7 @@ def ratings(
     _rows(axes, len(shown), low - 0.06 * spread, high + 0.3 * spread)
     axes.axvline(0.0, color=FAINT, linewidth=1.2, zorder=0.5)  # the mean of all
     axes.hlines(rows, values - errors, values + errors, color=POLICY_COLORS[0], linewidth=2.0)
-    axes.plot(values, rows, "o", color=POLICY_COLORS[0], markersize=min(6.0, 0.45 * _row_height(axes)))
+    axes.plot(values, rows, "o", color=POLICY_COLORS[0], markersize=min(6.0, 0.45 * room_each(axes.yaxis, len(rows))))
     column = [[high + 0.165 * spread, row, 0.27 * spread, 1.0] for row in rows]
     texts = [
         f"{value:+.0f} ± {error:.0f}".replace("-", "\N{MINUS SIGN}")
@@ -182,12 +182,6 @@ def _rows(axes: Axes, count: int, low: float, high: float) -> None:
     axes.tick_params(labelsize=SMALL)
     axes.grid(axis="x", color=FAINT, alpha=0.25, linewidth=0.8)
     axes.set_axisbelow(True)
-
-
-def _row_height(axes: Axes) -> float:
-    """How high a row is, in points, if the layout takes nothing of it."""
-    top, bottom = axes.get_ylim()
-    return axes.bbox.height / abs(top - bottom) * 72.0 / axes.figure.dpi
 
 
 def _ink(axes: Axes) -> Any:

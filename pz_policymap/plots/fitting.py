@@ -144,12 +144,12 @@ class EveryNth(Locator):
 def size_along(axis: Any, labels: Sequence[str]) -> float:
     """Returns the size, in points, at which the labels of an x `Axis` of cells fit one beside the other."""
     # Of the width, the layout will take some.
-    return 0.8 * _room(axis, len(labels)) / (max(map(len, labels)) * _WIDE + _SPACE)
+    return 0.8 * room_each(axis, len(labels)) / (max(map(len, labels)) * _WIDE + _SPACE)
 
 
 def label_each(axis: Any, labels: Sequence[str]) -> None:
     """Puts label i at i on an `Axis` of cells: smaller where rows are thin, and upright where columns are narrow."""
-    size = _room(axis, len(labels)) / LINE
+    size = room_each(axis, len(labels)) / LINE
     if axis.axis_name == "x":
         upright = size_along(axis, labels) < READABLE
         axis.set_tick_params(rotation=90 if upright else 0)
@@ -161,8 +161,8 @@ def label_each(axis: Any, labels: Sequence[str]) -> None:
     )
 
 
-def _room(axis: Any, count: int) -> float:
-    """How many points of the axis each of its cells has."""
+def room_each(axis: Any, count: int) -> float:
+    """Returns how many points of the axis each of so many cells has, if the layout takes nothing of it."""
     box = axis.axes.bbox
     room: float = (box.width if axis.axis_name == "x" else box.height) * 72.0 / axis.axes.figure.dpi / count
     return room
