@@ -15,8 +15,9 @@ nox.options.sessions = [
 ]  # fmt: skip
 
 TORCH = "torch==2.13.0"
-NEED_A_FRAMEWORK = {"rllib_population", "sb3_self_play", "train_population_ppo"}
-NEED_A_FRAMEWORK |= {"agilerl_recipe", "tianshou_recipe", "torchrl_recipe"}
+NEED_A_FRAMEWORK = {
+    "agilerl_recipe", "rllib_population", "sb3_self_play", "tianshou_recipe", "torchrl_recipe", "train_population_ppo",
+}  # fmt: skip
 TEST_TOOLS = ("hypothesis", "pytest", "pytest-xdist", "rich", "scipy")
 
 # What a version of Python or of NumPy could change: bits, arrays, states, and each kind of wrapper.
@@ -95,8 +96,7 @@ def rllib(session: nox.Session) -> None:
     session.run("python", "-m", "pytest", "-q", *options, *tests, *session.posargs)
     measured = ("--benchmark-quiet", "-k", "rllib", "tests/benchmarks/test_drawing.py")
     session.run("python", "-m", "pytest", "-q", *options, *measured)
-    pdoc = ("-W", "error::UserWarning:pdoc", "-m", "pdoc", "--docformat", "google", "-o", "build/docs/rllib")
-    session.run("python", *pdoc, "pz_policymap.adapters.rllib")  # which cannot be imported where Ray is not
+    _pages(session, "error::UserWarning:pdoc", "pz_policymap.adapters.rllib")  # not to be imported where Ray is not
 
 
 @nox.session
@@ -165,10 +165,15 @@ def examples(session: nox.Session) -> None:
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """The pages of the API, in build/docs; a warning is an error."""
+    """The pages of the API, in .nox/docs/tmp/pages; a warning is an error."""
     session.install(".[demo,nash,plot]", "pdoc>=15")
-    modules = ("pz_policymap", "pz_policymap.adapters.sample_factory")
-    session.run("python", "-W", "error", "-m", "pdoc", "--docformat", "google", "-o", "build/docs", *modules)
+    _pages(session, "error", "pz_policymap", "pz_policymap.adapters.sample_factory")
+
+
+def _pages(session: nox.Session, warnings: str, *modules: str) -> None:
+    """Makes pages of what these modules offer."""
+    pages = str(Path(session.create_tmp()) / "pages")
+    session.run("python", "-W", warnings, "-m", "pdoc", "--docformat", "google", "-o", pages, *modules)
 
 
 @nox.session
