@@ -30,6 +30,11 @@ def dies(observation: Any, agent: Any, info: Any) -> int:
     os._exit(3)
 
 
+def interrupts(observation: Any, agent: Any, info: Any) -> int:
+    """Plays until somebody presses Ctrl-C."""
+    raise KeyboardInterrupt
+
+
 def fails(observation: Any, agent: Any, info: Any) -> int:
     raise ZeroDivisionError("no idea")
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
+import warnings
 from functools import cache
 from typing import Any
 
 import gymnasium
 import numpy as np
 
-from tests.stub_envs import StubParallel
+from tests.stub_envs import StubAEC, StubParallel
 
 
 class Clean(StubParallel):
@@ -54,6 +55,18 @@ def numbered() -> Clean:
 
 def endless() -> Clean:
     return Clean(live=[("a", "b")] * 100_000)
+
+
+def tuples() -> Clean:
+    return Clean(live=((("red", 0), ("red", 1)), ()), possible_agents=(("red", 0), ("red", 1)))
+
+
+class Warns(Clean):
+    """Has something to say at every step."""
+
+    def step(self, actions: Any) -> Any:
+        warnings.warn("the board is too large to see", stacklevel=2)
+        return super().step(actions)
 
 
 class Bare(Clean):
@@ -118,3 +131,13 @@ class Unclosable(Clean):
     def close(self) -> None:
         if self.resets >= 0:
             raise BrokenPipeError("the viewer is gone")
+
+
+class Vanishes(StubAEC):
+    """Once an agent has ended, all others are gone without having ended."""
+
+    def step(self, action: Any) -> None:
+        ended = self.terminations[self.agent_selection]
+        super().step(action)
+        if ended:
+            self.agents = []

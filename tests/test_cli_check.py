@@ -8,7 +8,7 @@ import pytest
 from pz_policymap.cli import main
 from pz_policymap.cli.check_contract import contract_findings
 from pz_policymap.cli.check_replay import replay_findings
-from tests.cli_envs import BreaksContract, Clean, Leaks, Raises
+from tests.cli_envs import BreaksContract, Clean, Leaks, Raises, Warns
 
 
 def check(capsys, *arguments):
@@ -101,6 +101,15 @@ def test_what_only_the_wrapped_one_does_is_not_the_environments_fault():
     (replay,) = replay_findings(Clean, Raises, "parallel", "policy_id", 10)
     assert (replay.level, replay.fault) == ("problem", "pz_policymap")
     assert "an episode plays bare and fails wrapped: RuntimeError: out of fuel" in replay.text
+
+
+def test_a_warning_that_only_the_wrapped_one_gives_is_told():
+    findings = contract_findings(Clean, Warns, "parallel", cycles=10)
+    told = [finding.text for finding in findings if finding.level == "note"]
+    assert told == [
+        f"PettingZoo's parallel_{name}_test warns of the wrapped one alone: the board is too large to see"
+        for name in ("api", "seed")
+    ]
 
 
 def test_a_used_environment_is_compared_with_a_new_one():

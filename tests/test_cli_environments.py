@@ -34,6 +34,19 @@ def test_a_name_makes_an_environment_here_and_in_another_process(name, api, kind
     assert made.apis() == apis
 
 
+def test_a_setting_is_a_literal_or_else_a_string():
+    words = ["N=5", "local=False", "map=4x4", "name=", "text='5'", "sizes=[1, 2]", "rule=a=b"]
+    assert settings_from(words) == {
+        "N": 5,
+        "local": False,
+        "map": "4x4",
+        "name": "",
+        "text": "5",
+        "sizes": [1, 2],
+        "rule": "a=b",
+    }
+
+
 def test_settings_reach_the_environment():
     env = EnvName("mpe2.simple_spread_v3", settings=settings_from(["N=5", "max_cycles=7"]))()
     assert env.possible_agents == [f"agent_{i}" for i in range(5)]
@@ -62,6 +75,10 @@ def test_settings_reach_the_environment():
             "is a Space, expected pettingzoo's ParallelEnv or pettingzoo's AECEnv",
         ),
         ("mpe2.simple_tag_v3", None, {"nix": 1}, CommandError, "cannot be made with {'nix': 1}: .*'nix'"),
+        pytest.param(
+            *("classic/tictactoe-v3", None, {"nix": 1}, CommandError, "cannot be made with {'nix': 1}: .*'nix'"),
+            marks=needs_registry,
+        ),
         pytest.param(
             *("classic/tictacto-v3", None, {}, UsageError, "has no aec .*; did you mean classic/tictactoe-v3"),
             marks=needs_registry,

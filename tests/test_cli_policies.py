@@ -29,6 +29,11 @@ def test_words_that_name_none_are_refused(words, message):
         policy_names(words)
 
 
+def test_a_function_without_a_signature_is_a_policy():
+    (policy,) = policies_named(["builtins:max"], lambda agent: None)  # written in C
+    assert policy is max
+
+
 def test_functions_classes_and_predictors_are_policies():
     names = [f"tests.cli_bots:{name}" for name in ("first_free", "Remembers", "Predicts")]
     function, remembers, predicts = policies_named(names, lambda agent: None)
@@ -43,12 +48,13 @@ def test_functions_classes_and_predictors_are_policies():
         ("two_arguments", "must take three arguments: observation, agent and info"),
         ("NUMBER", "must be a function of observation, agent and info, got 3"),
         ("Needs", "a class that cannot be made without arguments: .*'weights'"),
+        ("builtins:dict", "must be a function of observation, agent and info, got {}"),  # a class without a signature
         ("nix", "has no 'nix'"),
     ],
 )
 def test_what_is_no_policy_is_refused(name, message):
     with pytest.raises(UsageError, match=message):
-        policies_named([f"tests.cli_bots:{name}"], lambda agent: None)
+        policies_named([name if ":" in name else f"tests.cli_bots:{name}"], lambda agent: None)
 
 
 @pytest.mark.parametrize(

@@ -69,6 +69,12 @@ def test_many_agents_are_numbered_where_their_names_do_not_fit(capsys):
     assert lines[2].split() == ["episodes", *map(str, range(20))]
 
 
+def test_many_agents_without_names_of_their_own_are_just_numbered(capsys):
+    title, heading, *_ = preview(capsys, "uniform:2", "--agents", "40", "--episodes", "1").splitlines()
+    assert title == "Which policy plays which agent"
+    assert heading.split() == ["episodes", *map(str, range(40))]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

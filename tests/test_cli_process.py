@@ -2,6 +2,7 @@
 
 import json
 import os
+import runpy
 import signal
 import subprocess
 import sys
@@ -48,8 +49,33 @@ def test_a_word_that_is_no_command_exits_with_2_and_the_version_with_0(capsys):
     assert capsys.readouterr().out == f"pz-policymap {pm.__version__}\n"
 
 
+def test_the_package_is_the_command_as_the_script_is(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["pz-policymap", "--version"])
+    with pytest.raises(SystemExit) as stop:
+        runpy.run_module("pz_policymap", run_name="__main__")
+    assert stop.value.code == 0
+    assert capsys.readouterr().out == f"pz-policymap {pm.__version__}\n"
+
+
+def test_a_process_that_plays_for_a_command_does_not_run_it_again(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["pz-policymap", "--version"])
+    runpy.run_module("pz_policymap.__main__", run_name="__mp_main__")  # what multiprocessing's spawned ones do
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("form", [[], ["--json"]])
+def test_nobody_may_read_at_all(form, monkeypatch, capsys):
+    nobody, pipe = os.pipe()
+    os.close(nobody)
+    with open(pipe, "w", encoding="utf-8") as out:  # noqa: PTH123  # it has no path
+        monkeypatch.setattr(sys, "stdout", out)
+        assert main(["preview", "uniform:4", *form]) == 0
+    assert capsys.readouterr().err == ""
+
+
 def test_whoever_reads_may_stop_reading():
-    arguments = ["preview", "uniform:4", "--envs", "500", "--rows", "100000", "--resample-every", "1"]
+    # Twice what a pipe of 64 KiB holds: the rest is written when nobody reads any more.
+    arguments = ["preview", "uniform:4", "--envs", "100", "--rows", "100000", "--resample-every", "1"]
     with subprocess.Popen([*COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT) as process:
         process.stdout.readline()
         process.stdout.close()

@@ -142,6 +142,17 @@ def test_what_goes_wrong_is_named_in_a_line(arguments, code, message, capsys):
     assert message in captured.err
 
 
+@pytest.mark.parametrize(("option", "name"), [("--payoff", "ledger.npz"), ("--plot", "picture.png")])
+def test_a_file_that_cannot_be_written_is_named_in_a_line(option, name, capsys, tmp_path):
+    if option == "--plot":
+        pytest.importorskip("matplotlib")
+    (tmp_path / name).mkdir()
+    assert main(["run", "tests.stub_envs:StubParallel", "--episodes", "2", option, str(tmp_path / name)]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"pz-policymap: {option}: ")
+    assert name in line
+
+
 def test_an_error_names_the_file_and_shows_all_of_it_when_asked(capsys):
     arguments = ["run", TICTACTOE, "--policies", "tests.cli_bots:fails"]
     main(arguments)

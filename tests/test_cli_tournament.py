@@ -2,6 +2,9 @@
 
 import json
 import multiprocessing
+import signal
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -11,7 +14,7 @@ from pz_policymap.cli.environments import EnvName
 from pz_policymap.cli.errors import CommandError
 from pz_policymap.cli.games import Match, Plan
 from pz_policymap.cli.outcomes import Outcomes
-from pz_policymap.cli.workers import play_games
+from pz_policymap.cli.workers import _work, play_games
 
 TICTACTOE = "pettingzoo.classic.tictactoe_v3"
 BOTS = ["tests.cli_bots:first_free", "tests.cli_bots:last_free"]
@@ -78,6 +81,22 @@ def test_agents_that_were_not_there_are_left_out_of_games_before_and_after_the_f
         assert (episode.returns, episode.lengths) == ((game, 2.0), (4, 3))
 
 
+def test_teams_win_together_and_play_no_games_among_themselves(capsys):
+    agents = ["red_0", "red_1", "blue_0"]
+    arguments = ["tests.stub_envs:StubParallel", "--policies", "3", "--cycles", "1", "--json"]
+    # Blue lives for two steps and reds for one, each of which pays 1.
+    arguments += ["--set", f"live=[{agents}, ['blue_0'], []]", "--set", f"possible_agents={agents}"]
+    shown = []
+    for more in ([], ["--teams"]):
+        assert main(["tournament", *arguments, *more]) == 0
+        shown.append(json.loads(capsys.readouterr().out))
+    alone, teams = shown
+    # Of the six seatings of three policies, two seat a pair as the reds.
+    assert alone["games"] == [[0, 6, 6], [6, 0, 6], [6, 6, 0]]
+    assert teams["games"] == [[0, 4, 4], [4, 0, 4], [4, 4, 0]]
+    assert alone["wins"] == teams["wins"] == [[0, 2, 2], [2, 0, 2], [2, 2, 0]]
+
+
 def test_the_tables_hold_the_same(capsys):
     arguments = ["--policies", "random", *BOTS, "--cycles", "2"]
     shown = tournament(capsys, *arguments)
@@ -99,6 +118,13 @@ def test_the_tables_hold_the_same(capsys):
 def test_it_is_the_same_by_two_processes_as_by_one(capsys):
     arguments = ["--policies", "random", "tests.cli_bots:draws_globally", BOTS[0], "--cycles", "4", "--seed", "5"]
     assert tournament(capsys, *arguments, "--jobs", "2") == tournament(capsys, *arguments)
+
+
+def test_a_thread_may_have_it_played_by_two_processes(capsys):
+    arguments = ["--policies", "random", BOTS[0], "--games", "4"]
+    with ThreadPoolExecutor(1) as thread:
+        shown = thread.submit(tournament, capsys, *arguments, "--jobs", "2").result()
+    assert shown == tournament(capsys, *arguments)
 
 
 def test_it_goes_on_from_its_file_with_more_cycles_and_plays_nothing_twice(capsys, tmp_path, monkeypatch):
@@ -148,14 +174,30 @@ def test_another_environment_with_other_agents_is_named_too(capsys, tmp_path):
 
 
 def test_a_file_of_something_else_is_refused_and_stays(capsys, tmp_path):
-    ledger, text = tmp_path / "ledger.npz", tmp_path / "notes.txt"
+    ledger, newer, text = tmp_path / "ledger.npz", tmp_path / "newer.npz", tmp_path / "notes.txt"
     pm.save(ledger, payoff=pm.Payoff(2))
+    pm.save(newer, tournament={"version": 2})
     text.write_text("my notes")
-    for path, message in ((ledger, "it holds no tournament"), (text, "is no whole file written by")):
+    for path, message in (
+        (ledger, "it holds no tournament"),
+        (newer, "it has version 2, this one reads 1"),
+        (text, "is no whole file written by"),
+    ):
         before = path.read_bytes()
         assert main(["tournament", TICTACTOE, "--policies", "2", "--results", str(path)]) == 2
         assert message in capsys.readouterr().err
         assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["a_folder", "x" * 250])
+def test_a_file_that_cannot_be_read_or_written_is_named_before_anything_is_played(name, capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr("pz_policymap.cli.play.Player.play", None)  # nobody plays
+    (tmp_path / "a_folder").mkdir()
+    path = str(tmp_path / name)  # the long one is too long with what is written beside it
+    assert main(["tournament", TICTACTOE, "--policies", "2", "--results", path]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("pz-policymap: --results: ")
+    assert name in line
 
 
 def test_with_fewer_policies_than_seats_a_policy_plays_several(capsys):
@@ -195,6 +237,8 @@ def test_pictures_are_drawn(capsys, tmp_path):
         (["pettingzoo.test.example_envs.generated_agents_env_v0", "--policies", "2"], 1, "has no possible_agents"),
         (["tests.stub_envs:StubParallel", "--policies", "2", "--results", "no_such_folder/x"], 2, "there is no folder"),
         (["tests.cli_envs:numbered", "--policies", "2", "--teams"], 1, "--teams needs agents whose names are strings"),
+        (["tests.cli_envs:tuples", "--policies", "2"], 1, "agents that are no names: [('red', 0), ('red', 1)]"),
+        (["tests.cli_envs:Vanishes", "--policies", "2"], 1, "game 0 ended, but not for all of its agents"),
     ],
 )
 def test_what_goes_wrong_is_named_in_a_line(arguments, code, message, capsys):
@@ -210,6 +254,53 @@ def test_a_failure_loses_no_game_that_was_played(capsys, tmp_path):
     assert main(["tournament", *arguments, "--set", "fail_at=[3]"]) == 1
     assert "episode 3: RuntimeError: reset 3 fails" in capsys.readouterr().err
     assert pm.load(path)["tournament"]["done"].tolist() == [True] * 3 + [False] * 3
+
+
+@pytest.mark.parametrize(
+    ("kept", "message"), [(False, "without --results nothing is kept"), (True, "the same command goes on")]
+)
+def test_an_interrupted_one_says_how_far_it_came_and_what_is_kept(kept, message, capsys, tmp_path):
+    path = tmp_path / "games.npz"
+    names = ("tests.cli_bots:interrupts", "random", BOTS[0])
+    arguments = ["tournament", TICTACTOE, "--policies", *names, "--cycles", "1"]
+    plan = Plan(EnvName(TICTACTOE), names, 0, ("player_1", "player_2"), teams=False, self_matches=False)
+    played = [0 in matchup for matchup in plan.matchups(range(6))].index(True)
+    assert played > 0
+    assert main([*arguments, *(["--results", str(path)] if kept else [])]) == 130
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err == f"{played} of 6 games were played; {message}\ninterrupted\n"
+    if kept:
+        assert pm.load(path)["tournament"]["done"].tolist() == [True] * played + [False] * (6 - played)
+
+
+def test_who_plays_for_another_process_answers_each_game_until_nobody_asks():
+    env = EnvName("tests.stub_envs:StubParallel", settings={"fail_at": [1]})
+    plan = Plan(env, ("random", "random"), 0, ("a", "b"), teams=False, self_matches=False)
+    ours, theirs = multiprocessing.Pipe()
+    answers = []
+
+    def ask():
+        with ours:
+            for game in (3, 1, 2):
+                ours.send(game)
+                answers.append(ours.recv())
+
+    asking = threading.Thread(target=ask, daemon=True)
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        asking.start()
+        _work(theirs, plan)  # and ends
+        assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN  # Ctrl-C is the other process's to answer
+    finally:
+        signal.signal(signal.SIGINT, before)
+    asking.join()
+    assert [game for game, _, _ in answers] == [3, 1, 2]
+    assert [where == "" for _, _, where in answers] == [True, False, True]
+    assert answers[0][1] == Match(plan).play(3)
+    assert "episode 1: RuntimeError: reset 1 fails" in str(answers[1][1])
+    assert 'raise RuntimeError(f"reset {self.resets} fails")' in answers[1][2]
+    assert isinstance(answers[2][1], pm.Episode)
 
 
 def test_a_process_that_dies_is_noticed(capsys):

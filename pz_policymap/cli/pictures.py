@@ -16,17 +16,15 @@ class Picture:
     What is missing is noticed when this is made, before anything has been played.
 
     Args:
-        path: Where to; its ending tells the format. None: there is no picture.
+        path: Where to; its ending tells the format.
 
     Raises:
         CommandError: If matplotlib is not installed.
         UsageError: If there is no such folder or format.
     """
 
-    def __init__(self, path: str | None) -> None:
+    def __init__(self, path: str) -> None:
         self._path = path
-        if path is None:
-            return
         try:
             from matplotlib.figure import Figure
         except ImportError as error:
@@ -36,10 +34,6 @@ class Picture:
         if ending not in known:
             raise UsageError(f"--plot must end in one of {', '.join('.' + name for name in known)}, got {path!r}")
         check_folder("--plot", path)
-
-    def __bool__(self) -> bool:
-        """Whether there is a picture to be drawn."""
-        return self._path is not None
 
     def draw(self, *parts: Callable[[Any], object], sizes: Sequence[tuple[float, float]]) -> None:
         """Draws functions of an `Axes` beside each other.
@@ -51,8 +45,6 @@ class Picture:
         Raises:
             CommandError: If the file cannot be written.
         """
-        if self._path is None:
-            return
         from matplotlib.figure import Figure
 
         widths = [width for width, _ in sizes]
@@ -65,6 +57,15 @@ class Picture:
             figure.savefig(self._path, dpi=150)
         except OSError as error:
             raise CommandError(f"--plot: {told(error)}") from error
+
+
+def picture_at(path: str | None) -> Picture | None:
+    """Returns the picture of `--plot`, or None where none is asked for.
+
+    Raises:
+        UsageError, CommandError: As `Picture` does.
+    """
+    return None if path is None else Picture(path)
 
 
 def labels_of(names: Sequence[str]) -> list[str]:

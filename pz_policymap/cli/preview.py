@@ -15,7 +15,7 @@ from pz_policymap.cadence import Cadence
 from pz_policymap.cli.errors import UsageError, told
 from pz_policymap.cli.mapping_text import mapping_from
 from pz_policymap.cli.options import add_cadence, add_command, add_number, add_outputs, at_least
-from pz_policymap.cli.pictures import Picture
+from pz_policymap.cli.pictures import picture_at
 from pz_policymap.cli.tables import console, policy_style, show, show_json, show_table
 from pz_policymap.mappings.base import PolicyMapping
 
@@ -56,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
     """Runs the command."""
     agents = _agents(options.agents)
     mapping = mapping_from(options.mapping, options.envs)
-    picture = Picture(options.plot)
+    picture = picture_at(options.plot)
     drawn = _drawn(mapping, agents, options)
     long_run = _long_run(mapping, agents, options)
     counts = np.bincount(drawn.ravel(), minlength=max(len(long_run), mapping.num_policies or 0))

@@ -18,7 +18,7 @@ from pz_policymap.cli.options import (
     add_teams,
     add_traceback,
 )
-from pz_policymap.cli.pictures import Picture, labels_of
+from pz_policymap.cli.pictures import labels_of, picture_at
 from pz_policymap.cli.play import Player
 from pz_policymap.cli.policies import RANDOM, policies_named, policy_names
 from pz_policymap.cli.progress import progress
@@ -65,7 +65,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 def run(options: argparse.Namespace) -> int:
     """Runs the command."""
     mapping, names = _mapping_and_names(options)
-    picture = Picture(options.plot)
+    picture = picture_at(options.plot)
     check_folder("--payoff", options.payoff)
     name = EnvName(options.env, options.api, settings_from(options.set))
     bare = name()

@@ -23,7 +23,7 @@ from pz_policymap.cli.options import (
     at_least,
 )
 from pz_policymap.cli.outcomes import Keeper, Outcomes, outcomes_at
-from pz_policymap.cli.pictures import Picture, labels_of
+from pz_policymap.cli.pictures import labels_of, picture_at
 from pz_policymap.cli.policies import policies_named, policy_names
 from pz_policymap.cli.progress import progress
 from pz_policymap.cli.standings import interval_text, standings
@@ -73,7 +73,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the command."""
-    picture = Picture(options.plot)
+    picture = picture_at(options.plot)
     check_folder("--results", options.results)
     plan = _plan(options)
     games = options.games or (options.cycles or 10) * plan.games_per_cycle
