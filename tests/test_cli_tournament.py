@@ -190,11 +190,11 @@ def test_a_file_of_something_else_is_refused_and_stays(capsys, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["a_folder", "x" * 250])
-def test_a_file_that_cannot_be_read_or_written_is_named_before_anything_is_played(name, capsys, tmp_path, monkeypatch):
-    monkeypatch.setattr("pz_policymap.cli.play.Player.play", None)  # nobody plays
+def test_a_file_that_cannot_be_read_or_written_is_named_before_anything_is_played(name, capsys, tmp_path):
     (tmp_path / "a_folder").mkdir()
     path = str(tmp_path / name)  # the long one is too long with what is written beside it
-    assert main(["tournament", TICTACTOE, "--policies", "2", "--results", path]) == 1
+    players = ["random", "tests.cli_bots:interrupts"]  # a game would be told as an interrupted one
+    assert main(["tournament", TICTACTOE, "--policies", *players, "--results", path]) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("pz-policymap: --results: ")
     assert name in line
