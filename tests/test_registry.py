@@ -6,6 +6,7 @@ without it too, and nowhere else; it is then skipped under its name and reason. 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from functools import partial
 from types import SimpleNamespace
@@ -25,7 +26,7 @@ from tests.arrangements import ARRANGEMENTS, ENVIRONMENTS, Arrangement, Environm
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 CYCLES = 10
-NUM_CASES = 1836  # that pass with PettingZoo 1.27.0, mpe2 1.1.1 and SuperSuit 3.11.0
+NUM_CASES = 2398  # that pass with PettingZoo 1.27.0, mpe2 1.1.1 and SuperSuit 3.11.0
 NUM_POLICIES = 1000  # so many that a stale or mixed-up tag is seen
 
 started: set[str] = set()
@@ -136,6 +137,17 @@ def test_the_trajectory_is_the_environments_own_and_every_info_names_the_policy(
     hold(request.node.name, check)
 
 
+@parametrized("aec", "parallel")
+def test_nothing_warns_that_did_not_warn_before(
+    environment: Environment, arrangement: Arrangement, api: str, request: Any
+) -> None:
+    def check(policy: Wrap) -> None:
+        bare = warnings_of(partial(arrangement.build, environment, api, glass), api)  # and all that is said only once
+        assert warnings_of(partial(arrangement.build, environment, api, policy), api) <= bare
+
+    hold(request.node.name, check)
+
+
 class Tags:
     """Holds infos to the policies that the wrapper names, and takes the tags off."""
 
@@ -214,6 +226,29 @@ def play_parallel(env: Any, bare: Any, tags: Tags, seed: int) -> None:
         same("infos", tags.off(infos, theirs), untagged(bare_infos))
 
 
+def warnings_of(make: Callable[[], Any], api: str) -> set[str]:
+    """Returns all that is warned of while an environment is made, played for a while and closed."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        env = make()
+        for seed in (7, None):
+            env.reset(seed=seed)
+            if api == "aec":
+                for agent in env.agent_iter(CYCLES):
+                    observation, _, termination, truncation, info = env.last()
+                    over = termination or truncation
+                    env.step(None if over else env.action_space(agent).sample(mask(observation, info)))
+            else:
+                observations, infos = env.reset(seed=seed)
+                for _ in range(CYCLES):
+                    if not env.agents:
+                        break
+                    actions = {a: env.action_space(a).sample(mask(observations[a], infos[a])) for a in env.agents}
+                    observations, *_, infos = env.step(actions)
+        env.close()
+    return {f"{warning.category.__name__}: {warning.message}" for warning in caught}
+
+
 def mask(observation: Any, info: Any) -> Any:
     """Returns the mask of legal actions, wherever the environment hands it out."""
     inside = observation if isinstance(observation, dict) and "action_mask" in observation else info
@@ -222,7 +257,7 @@ def mask(observation: Any, info: Any) -> Any:
 
 @pytest.mark.skipif(not hasattr(pettingzoo, "aec_registry"), reason="the number is that of PettingZoo's registry")
 def test_as_many_cases_ran_as_ever() -> None:
-    if len(started) < 3 * len(cases("aec", "parallel")) + len(BOTH):
+    if len(started) < 4 * len(cases("aec", "parallel")) + len(BOTH):
         pytest.skip("only a part of this file was run in this process")
     missing = [environment.name for environment in ENVIRONMENTS if not any(environment.name in name for name in passed)]
     assert len(passed) >= NUM_CASES, f"{len(passed)} cases ran, of {len(started)}; none at all of {missing}"
