@@ -290,7 +290,8 @@ def test_who_plays_for_another_process_answers_each_game_until_nobody_asks():
     before = signal.getsignal(signal.SIGINT)
     try:
         asking.start()
-        _work(theirs, plan)  # and ends
+        with theirs:  # a question that is never answered fails
+            _work(theirs, plan)  # and ends
         assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN  # Ctrl-C is the other process's to answer
     finally:
         signal.signal(signal.SIGINT, before)
