@@ -326,10 +326,10 @@ class PolicyAssigner:
                 f"state does not fit: it has agents {list(agents)}, this assigner {list(self._fixed_agents)}"
             )
         rows = (self.num_envs,)
-        episode = _numbers(state, "episode", rows, np.int64)
-        redraw = _numbers(state, "redraw", rows, np.int64)
-        draw_episode = _numbers(draw, "episode", rows, np.int64)
-        policy_ids = _numbers(draw, "policies", (self.num_envs, len(agents)), np.int32)
+        episode = _numbers(state, "episode", rows)
+        redraw = _numbers(state, "redraw", rows)
+        draw_episode = _numbers(draw, "episode", rows)
+        policy_ids = _numbers(draw, "policies", (self.num_envs, len(agents)), MAX_INDEX).astype(np.int32)
         rule = self._mapping
         weights = _list(draw, "weights")
         drawn_by = _entry(draw, "mapping")
@@ -338,11 +338,11 @@ class PolicyAssigner:
         played = draw_episode >= 0
         if ((policy_ids >= 0) != played[:, None]).any() or (draw_episode > episode + 1).any():
             raise ValueError("state does not fit: 'policies' and 'episode' of its draw contradict each other")
+        if source is None and played.any():
+            raise ValueError("state does not fit: it has seed=None, and a draw that was made from one")
         same_rule = drawn_by == rule.fingerprint
-        if same_rule:
-            end = rule.num_policies or MAX_INDEX + 1
-            if policy_ids.size and policy_ids.max() >= end:
-                raise ValueError(f"state does not fit: 'policies' must be below {end}, got {policy_ids.max()}")
+        if same_rule and rule.num_policies is not None and policy_ids.max(initial=-1) >= rule.num_policies:
+            raise ValueError(f"state does not fit: 'policies' must be below {rule.num_policies}, got {policy_ids.max()}")
         bound = rule  # of an older rule the name alone is known; nobody but a late agent could tell
         if same_rule and played.any():
             said = iter(weights)
@@ -354,8 +354,7 @@ class PolicyAssigner:
         self._episode, self._draw_episode = episode, draw_episode
         self._redraw_from = np.where(redraw < 0, _NEVER, redraw) if (redraw >= 0).any() else None
         self._stale = np.ones(self.num_envs, np.bool_)
-        followed = rule if same_rule else drawn_by
-        self._drawn = Drawn(agents, read_only(policy_ids), followed, bound, weights)
+        self._drawn = Drawn(agents, read_only(policy_ids), rule if same_rule else drawn_by, bound, weights)
 
     def _identity(self) -> dict[str, Any]:
         """What a state must have in common with the assigner that loads it."""
@@ -459,15 +458,13 @@ def _list(state: Any, name: str) -> list[Any]:
     return list(value)
 
 
-def _numbers(state: Any, name: str, shape: tuple[int, ...], dtype: type[Any]) -> NDArray[Any]:
+def _numbers(state: Any, name: str, shape: tuple[int, ...], last: int = _LAST) -> NDArray[np.int64]:
     """Returns one entry as a fresh array of that shape, a single environment's without its first axis."""
     value = _entry(state, name)
     try:
         array = np.array(value).reshape(shape)
-        with np.errstate(invalid="ignore"):  # NaN is no integer, as is seen below
-            exact = (array if array.dtype.kind != "c" else array.astype(object)).astype(dtype)
-    except (TypeError, ValueError, OverflowError) as error:
+    except ValueError as error:
         raise ValueError(f"state does not fit: {name!r} is {value!r}, expected shape {shape}") from error
-    if (array != exact).any() or (array.size and (array.min() < -1 or array.max() > _LAST)):
-        raise ValueError(f"state does not fit: {name!r} holds what it cannot: {value!r}")
-    return exact
+    if array.size and (array.dtype.kind not in "iu" or array.min() < -1 or array.max() > last):
+        raise ValueError(f"state does not fit: {name!r} must be integers from -1 to {last}, got {value!r}")
+    return array.astype(np.int64)

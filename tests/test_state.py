@@ -292,11 +292,21 @@ class TestUnfinishedEpisodes:
         assert resumed.begin_episodes().tolist() == [[3, 3]]
         assert resumed.episode[0] == 0
 
+    def test_a_run_that_begins_again_with_another_seed_draws_again(self):
+        assigner = assigner_of()
+        assigner.load_state_dict(assigner.state_dict())  # of a run that has no seed yet
+        drawn = [assigner.begin_episodes(seed=seed).tolist() for seed in (1, 2, 1)]
+        assert drawn[0] == drawn[2] != drawn[1]
+
     def test_a_simulator_says_itself_which_episodes_are_unfinished(self):
         assigner = assigner_of(num_envs=3, seed=0)
         assigner.begin_episodes()
         assert assigner.state_dict()["episode"].tolist() == [0, 0, 0]
         assert assigner.state_dict(unfinished=[True, False, True])["episode"].tolist() == [-1, 0, -1]
+
+
+def assign_nobody(agents, draw):
+    raise AssertionError("no draw is due")
 
 
 def play_out(env):
@@ -342,6 +352,11 @@ class TestStatesThatDoNotFit:
         with pytest.raises(ValueError, match=f"no '{key}'"):
             assigner_of(agents=["a", "b"], env_index=1).load_state_dict(state)
 
+    @pytest.mark.parametrize("draw", [None, {}, "draw", []])
+    def test_a_draw_that_lacks_something_is_refused(self, draw):
+        with pytest.raises(ValueError, match="^state does not fit: it has no 'agents'"):
+            assigner_of(agents=["a", "b"], env_index=1).load_state_dict({**self.state(), "draw": draw})
+
     @pytest.mark.parametrize(
         ("path", "value"),
         [
@@ -351,19 +366,23 @@ class TestStatesThatDoNotFit:
             (["seed"], "0"),
             (["episode"], 1.5),
             (["episode"], [0, 1]),
+            (["seed"], None),  # from which nothing can have been drawn
             (["episode"], -2),
+            (["episode"], 2**62 + 1),
             (["episode"], 2**70),
             (["episode"], None),
             (["redraw"], -5),
             (["redraw"], 1.5),
             (["episode"], 2**63 - 1),
-            (["draw"], None),
             (["draw", "episode"], "0"),
             (["draw", "policies"], [1]),
-            (["draw", "policies"], [1, -7]),
+            (["draw", "policies"], [1, -2]),
+            (["draw", "policies"], [1 + 0j, 1]),
+            (["draw", "policies"], [True, True]),
             (["draw", "policies"], [1, -1]),  # nobody, where a draw was made
             (["draw", "episode"], -1),
-            (["draw", "episode"], 10_000),  # of an episode that has not come
+            (["draw", "episode"], 2),  # of an episode that has not come
+            (["draw", "episode"], 10_000),
             (["draw", "policies"], [0.5, 1]),
             (["draw", "policies"], [2**40, 1]),
             (["draw", "policies"], [1000, 1]),
@@ -371,6 +390,7 @@ class TestStatesThatDoNotFit:
             (["draw", "agents"], ["x", "y"]),
             (["draw", "agents"], None),
             (["draw", "weights"], None),
+            (["draw", "mapping"], None),
         ],
     )
     def test_a_state_that_was_tampered_with_is_refused_and_changes_nothing(self, path, value):
@@ -381,7 +401,7 @@ class TestStatesThatDoNotFit:
         inner[path[-1]] = value
         assigner = assigner_of(agents=["a", "b"], env_index=1)
         before = assigner.state_dict()
-        with pytest.raises((TypeError, ValueError), match="state"):
+        with pytest.raises(ValueError, match="^state does not fit: .*" + path[-1]):
             assigner.load_state_dict(state)
         assert assigner.state_dict() == before
 
@@ -397,8 +417,16 @@ class TestStatesThatDoNotFit:
 
     @pytest.mark.parametrize("state", [None, [], "state", 3])
     def test_what_is_no_dict_is_no_state(self, state):
-        with pytest.raises(TypeError, match="state must be a dict"):
+        with pytest.raises(TypeError, match=f"state must be a dict, got {type(state).__name__}"):
             assigner_of().load_state_dict(state)
+
+    def test_the_highest_numbers_fit(self):
+        """Policy ids are 32 bits wide; no sum of two counters up to 2**62 overflows."""
+        assigner, other = (assigner_of(pm.FromFunction(assign_nobody), env_index=2**62) for _ in range(2))
+        state = {**other.state_dict(), "seed": 0, "episode": 2**62, "redraw": 2**62}
+        state["draw"] |= {"episode": 2**62, "policies": [2**31 - 1] * len(AGENTS)}
+        assigner.load_state_dict(state)
+        assert assigner.state_dict() == state
 
 
 PLAIN = st.recursive(
