@@ -342,7 +342,9 @@ class PolicyAssigner:
             raise ValueError("state does not fit: it has seed=None, and a draw that was made from one")
         same_rule = drawn_by == rule.fingerprint
         if same_rule and rule.num_policies is not None and policy_ids.max(initial=-1) >= rule.num_policies:
-            raise ValueError(f"state does not fit: 'policies' must be below {rule.num_policies}, got {policy_ids.max()}")
+            raise ValueError(
+                f"state does not fit: 'policies' must be below {rule.num_policies}, got {policy_ids.max()}"
+            )
         bound = rule  # of an older rule the name alone is known; nobody but a late agent could tell
         if same_rule and played.any():
             said = iter(weights)

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pz_policymap import ByEnvIndex, Draw, Fixed, FromFunction, PolicyAssigner, PolicyMapping, Shared, Uniform, Weighted
+from pz_policymap.cadence import Cadence
 
 AGENTS = ["a", "b", "c"]
 
@@ -104,6 +105,10 @@ def test_counters_handed_out_are_copies():
     assert (assigner.episode[0], assigner.draw_episode[0]) == (0, 0)
 
 
+def test_a_draw_serves_ten_episodes_unless_told():
+    assert PolicyAssigner(2, AGENTS).cadence == Cadence(resample_every=10, warmup_episodes=0)
+
+
 class TestSeeds:
     def test_the_same_seed_replays_the_same_assignments_from_episode_0(self):
         assigner = assigner_of(seed=None, resample_every=1)
@@ -136,15 +141,15 @@ class TestSeeds:
         assert ids[0] != ids[1] != ids[2]
 
     def test_a_seed_for_some_rows_alone_is_refused(self):
-        with pytest.raises(ValueError, match="seed .* rows"):
+        with pytest.raises(ValueError, match="^seed starts all environments again, so it cannot come with rows$"):
             assigner_of(seed=None, num_envs=2).begin_episodes([0], seed=1)
 
     @pytest.mark.parametrize("seed", [-1, 1.5, "1", True, [], [None]])
     def test_what_is_no_seed_is_refused(self, seed):
-        with pytest.raises((TypeError, ValueError), match="seed"):
+        with pytest.raises((TypeError, ValueError), match="^seed"):
             assigner_of(seed=seed)
         assigner = assigner_of(seed=None)
-        with pytest.raises((TypeError, ValueError), match="seed"):
+        with pytest.raises((TypeError, ValueError), match="^seed"):
             assigner.begin_episodes(seed=seed)
         assert assigner.episode[0] == -1
 
@@ -220,7 +225,9 @@ class TestLateAgents:
         assert assigner.assignment() == {"a": 1}
 
     def test_agents_must_be_told_where_they_are_not_known(self):
-        with pytest.raises(ValueError, match="agents must be given at every episode"):
+        with pytest.raises(
+            ValueError, match="^agents must be given at every episode, for they were not at construction$"
+        ):
             self.dynamic().begin_episodes()
         with pytest.raises(ValueError, match="no episode has begun"):
             self.dynamic(seed=None).add_agents(["a"])
@@ -395,13 +402,13 @@ class TestFaults:
 @pytest.mark.parametrize(
     ("settings", "error", "message"),
     [
-        ({"agents": []}, ValueError, "agents must hold at least one"),
+        ({"agents": []}, ValueError, "agents must hold at least one agent, got none$"),
         ({"agents": ["a", "a"]}, ValueError, "agents must be distinct"),
         ({"agents": "abc"}, TypeError, "agents must be a sequence"),
         ({"agents": {"a", "b"}}, TypeError, "agents must be a sequence, got {"),
         ({"agents": {"a": 0}}, TypeError, "agents must be a sequence, got {'a': 0}"),
         ({"agents": None, "num_envs": 2}, ValueError, "agents must be given for num_envs=2"),
-        ({"num_envs": 0}, ValueError, "num_envs must be from 1"),
+        ({"num_envs": 0}, ValueError, "num_envs must be from 1 to 2147483648, got 0"),
         ({"num_envs": 1.5}, TypeError, "num_envs must be an integer"),
         ({"env_index": 2**63}, ValueError, "env_index must be from 0 to"),
         ({"resample_every": 10**20}, ValueError, "resample_every must be from 1 to"),
@@ -411,15 +418,23 @@ class TestFaults:
         ({"env_index": 1.0}, TypeError, "env_index must be an integer"),
         ({"resample_every": 0}, ValueError, "resample_every must be from 1"),
         ({"warmup_episodes": -1}, ValueError, "warmup_episodes must be from 0"),
-        ({"mapping": Uniform(2, replace=False)}, ValueError, "3 seats, 2 policies"),
+        (
+            {"mapping": Uniform(2, replace=False)},
+            ValueError,
+            "replace=False needs a policy a seat: 3 seats, 2 policies",
+        ),
         ({"mapping": ByEnvIndex(2)}, ValueError, "env_index must say which environment this is"),
         ({"mapping": ByEnvIndex(2, num_envs=4), "env_index": 4}, ValueError, "env_index must be below num_envs=4"),
-        ({"mapping": Shared(ByEnvIndex(2, num_envs=4)), "env_index": 9}, ValueError, "below num_envs=4"),
+        (
+            {"mapping": Shared(ByEnvIndex(2, num_envs=4)), "env_index": 9},
+            ValueError,
+            "env_index must be below num_envs=4",
+        ),
         ({"mapping": ByEnvIndex(2, num_envs=4), "num_envs": 6}, ValueError, "env_index must be below num_envs=4"),
     ],
 )
 def test_bad_settings_are_refused_at_construction(settings, error, message):
-    with pytest.raises(error, match=message):
+    with pytest.raises(error, match=f"^{message}"):
         assigner_of(**settings)
 
 
@@ -443,13 +458,14 @@ def test_a_rule_that_spans_environments_needs_a_pinned_seed_where_it_says_so():
         ([0.0], TypeError, "rows must be integers"),
         ([1, 1], ValueError, r"rows must be distinct, got \[1, 1\]"),
         ([2, 0, 2], ValueError, "rows must be distinct"),
+        ([0, 2, 2], ValueError, "rows must be distinct"),
         ([[0]], TypeError, "rows must be integers"),
-        ([True, False], ValueError, r"mask of shape \(3,\)"),
+        ([True, False], ValueError, r"rows must be a mask of shape \(3,\)"),
     ],
 )
 def test_rows_that_are_not_there_are_refused(rows, error, message):
     assigner = assigner_of(num_envs=3)
-    with pytest.raises(error, match=message):
+    with pytest.raises(error, match=f"^{message}"):
         assigner.begin_episodes(rows)
     assert assigner.episode.tolist() == [-1] * 3
 

@@ -207,7 +207,7 @@ def test_a_million_seats_are_shared_out_exactly():
     ],
 )
 def test_bad_settings_are_refused_at_once(make, error, message):
-    with pytest.raises(error, match=message):
+    with pytest.raises(error, match=f"^{message}"):
         make()
 
 
@@ -220,7 +220,7 @@ def test_bad_settings_are_refused_at_once(make, error, message):
     ],
 )
 def test_it_must_know_which_environment_this_is_and_share_a_seed(settings, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=f"^{message}"):
         PolicyAssigner(Balanced(2, 4), ["a", "b"], **settings)
     with pytest.raises(ValueError, match=message.replace("Balanced", "Teams")):
         PolicyAssigner(Teams(Balanced(2, 4)), ["a", "b"], **settings)

@@ -38,5 +38,5 @@ def test_counters_past_32_bits_are_right(episode):
     ],
 )
 def test_bad_settings_are_refused(settings, error, message):
-    with pytest.raises(error, match=message):
+    with pytest.raises(error, match=f"^{message}"):
         Cadence(**settings)

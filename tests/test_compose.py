@@ -407,6 +407,15 @@ def test_a_late_agent_without_a_role_is_an_error_that_names_it():
         env.step({})
 
 
+def test_who_is_in_which_team_or_role_is_kept_as_it_was():
+    group_of, mappings = {"a": "x", "b": "y"}, {"x": Uniform(2), "y": Uniform([4, 5])}
+    teams, roles = Teams(Uniform(4), group_of), Roles(mappings, group_of)
+    group_of["b"] = "x"
+    mappings.clear()
+    assert teams.team_of == roles.role_of == {"a": "x", "b": "y"}
+    assert list(roles.mappings) == ["x", "y"]
+
+
 # Bad input
 
 
@@ -418,7 +427,7 @@ def test_a_late_agent_without_a_role_is_an_error_that_names_it():
         (lambda: Teams(Uniform(2), "suffix"), ValueError, "team_of must be .* got 'suffix'"),
         (lambda: Teams(Uniform(2), 7), TypeError, "team_of must be .* got 7"),
         (lambda: Roles([Uniform(2)]), TypeError, "mappings must be a dict from role to PolicyMapping, got"),
-        (lambda: Roles({}), ValueError, "mappings must hold at least one role"),
+        (lambda: Roles({}), ValueError, "mappings must hold at least one role, got none$"),
         (lambda: Roles({"a": 2}), TypeError, r"mappings\['a'\] must be a PolicyMapping, got 2"),
         (lambda: Roles({("a",): Uniform(2)}), TypeError, r"mappings must have strings or integers for roles, got \('a"),
         (lambda: Roles({1.5: Uniform(2)}), TypeError, "mappings must have strings or integers for roles, got 1.5"),
@@ -426,7 +435,7 @@ def test_a_late_agent_without_a_role_is_an_error_that_names_it():
     ],
 )
 def test_bad_settings_are_refused_at_once(make, error, message):
-    with pytest.raises(error, match=message):
+    with pytest.raises(error, match=f"^{message}"):
         make()
 
 

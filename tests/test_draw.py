@@ -86,7 +86,7 @@ def test_select_keeps_each_seats_bits_and_agents_in_the_order_given():
         (lambda draw: draw.integers(0), ValueError, "high must be from 1"),
         (lambda draw: draw.integers(2**31), ValueError, "high must be from 1"),
         (lambda draw: draw.integers(2.5), TypeError, "high must be an integer"),
-        (lambda draw: draw.child(0.5), TypeError, "integer"),
+        (lambda draw: draw.child(0.5), TypeError, ".*integer"),
         (lambda draw: Draw.at(0, ["a"], [0], [0, 10]), ValueError, "episode must have the shape of env_index"),
         (lambda draw: Draw.at(0, ["a"], [0.7], [0]), TypeError, "env_index must hold integers"),
         (lambda draw: Draw.at(0, ["a"], [0], [-1]), ValueError, "episode must be a vector of integers from 0"),
@@ -95,7 +95,7 @@ def test_select_keeps_each_seats_bits_and_agents_in_the_order_given():
     ],
 )
 def test_what_cannot_be_drawn_is_refused(call, error, message):
-    with pytest.raises(error, match=message):
+    with pytest.raises(error, match=f"^{message}"):
         call(Draw.at(0, ["a", "b"], [0], [0]))
 
 

@@ -180,7 +180,7 @@ def test_seats_that_rotate_must_all_be_known():
     ],
 )
 def test_bad_settings_are_refused_at_once(make, error, message):
-    with pytest.raises(error, match=message):
+    with pytest.raises(error, match=f"^{message}"):
         make()
 
 
@@ -204,7 +204,7 @@ def test_bad_settings_are_refused_at_once(make, error, message):
     ],
 )
 def test_agents_that_a_part_cannot_serve_are_an_error_at_construction(rule, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=f"^{message}"):
         PolicyAssigner(rule, AGENTS)
 
 

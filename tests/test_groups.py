@@ -61,7 +61,7 @@ def test_a_dict_is_copied():
     ],
 )
 def test_what_cannot_tell_groups_is_refused(rule, error, message):
-    with pytest.raises(error, match=message):
+    with pytest.raises(error, match=f"^{message}"):
         group_rule("team_of", rule)
 
 
@@ -82,7 +82,7 @@ def test_what_cannot_tell_groups_is_refused(rule, error, message):
     ],
 )
 def test_an_agent_without_a_group_is_an_error_that_names_it(rule, error, message):
-    with pytest.raises(error, match=message):
+    with pytest.raises(error, match=f"^{message}"):
         seats_by_group("role_of", rule, ("a",))
 
 

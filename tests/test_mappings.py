@@ -179,8 +179,21 @@ def test_the_size_of_the_population_is_known_where_it_is_declared(rule, size):
         (lambda: Weighted([1], policies=0), ValueError, "policies must be"),
         (lambda: Fixed(-1), ValueError, "policy must be from 0 .*, got -1"),
         (lambda: Fixed({"a": 0.5}), TypeError, r"policy\['a'\] must be an integer, got 0.5"),
-        (lambda: ByEnvIndex(3, num_envs=8), ValueError, "num_envs=8 and 3 policies"),
-        (lambda: ByEnvIndex([1, 2], num_envs=3), ValueError, "num_envs=3 and 2 policies"),
+        (
+            lambda: Fixed({"a": 0, "b": 2**31}),
+            ValueError,
+            r"policy\['b'\] must be from 0 to 2147483647, got 2147483648",
+        ),
+        (
+            lambda: ByEnvIndex(3, num_envs=8),
+            ValueError,
+            "num_envs must be divisible by .* got num_envs=8 and 3 policies",
+        ),
+        (
+            lambda: ByEnvIndex([1, 2], num_envs=3),
+            ValueError,
+            "num_envs must be divisible by .* got num_envs=3 and 2 policies",
+        ),
         (lambda: ByEnvIndex(2, num_envs=0), ValueError, "num_envs must be at least 1, got 0"),
         (lambda: ByEnvIndex(0), ValueError, "policies must be"),
         (lambda: FromFunction(3), TypeError, "fn must be callable, got 3"),
@@ -189,37 +202,48 @@ def test_the_size_of_the_population_is_known_where_it_is_declared(rule, size):
     ],
 )
 def test_bad_settings_are_refused_at_construction(make, error, message):
-    with pytest.raises(error, match=message):
+    with pytest.raises(error, match=f"^{message}"):
         make()
 
 
 @pytest.mark.parametrize(
     ("rule", "message"),
     [
-        (Uniform(3, replace=False), "4 seats, 3 policies"),
-        (Fixed({"a": 0, "b": 0, "c": 1}), "none for 'd'"),
-        (Shared(Fixed({"b": 0})), "none for 'a'"),
+        (Uniform(3, replace=False), "replace=False needs a policy a seat: 4 seats, 3 policies"),
+        (Fixed({"a": 0, "b": 0, "c": 1}), "policy must name every agent, got none for 'd'"),
+        (Shared(Fixed({"b": 0})), "policy must name every agent, got none for 'a'"),
     ],
 )
 def test_agents_that_a_rule_cannot_serve_are_refused(rule, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=f"^{message}"):
         rule.check(tuple(AGENTS))
 
 
 @pytest.mark.parametrize(
     ("answer", "error", "message"),
     [
-        ([0, 1, 2, 3], TypeError, "dict from agent to policy"),
-        ({"a": 0, "b": 1}, ValueError, r"left out \['c', 'd'\]"),
-        ({"a": 0, "b": 1, "c": 2, "d": 0.5}, TypeError, "policy of agent 'd' must be an integer, got 0.5"),
-        ({"a": 0, "b": 1, "c": 2, "d": True}, TypeError, "policy of agent 'd' must be an integer, got True"),
-        ({"a": 0, "b": -1, "c": 2, "d": 0}, ValueError, "policy of agent 'b' must be from 0 to 3, got -1"),
-        ({"a": 0, "b": 4, "c": 2, "d": 0}, ValueError, "policy of agent 'b' must be from 0 to 3, got 4"),
+        ([0, 1, 2, 3], TypeError, r"fn must return a dict from agent to policy, got \[0, 1, 2, 3\]"),
+        ({"a": 0, "b": 1}, ValueError, r"fn must name a policy for every agent, left out \['c', 'd'\]"),
+        ({"a": 0, "b": 1, "c": 2, "d": 0.5}, TypeError, "the policy of agent 'd' must be an integer, got 0.5"),
+        ({"a": 0, "b": 1, "c": 2, "d": True}, TypeError, "the policy of agent 'd' must be an integer, got True"),
+        ({"a": 0, "b": -1, "c": 2, "d": 0}, ValueError, "the policy of agent 'b' must be from 0 to 3, got -1"),
+        ({"a": 0, "b": 4, "c": 2, "d": 0}, ValueError, "the policy of agent 'b' must be from 0 to 3, got 4"),
     ],
 )
 def test_a_bad_answer_of_a_function_is_refused(answer, error, message):
-    with pytest.raises(error, match=message):
+    with pytest.raises(error, match=f"^{message}"):
         FromFunction(lambda agents, draw: answer, num_policies=4).assign(draw_of())
+
+
+def test_settings_are_kept_in_plain_types_and_as_they_were():
+    policy = {"a": np.int64(3)}
+    rule = Fixed(policy)
+    policy["a"] = 0
+    assert rule.policy == {"a": 3}
+    kept = [rule.policy["a"], Fixed(np.int8(1)).policy, ByEnvIndex(2, num_envs=np.int64(4)).num_envs]
+    kept.append(FromFunction(one_for_all, num_policies=np.int64(5)).num_policies)
+    assert kept == [3, 1, 4, 5]
+    assert {type(value) for value in kept} == {int}
 
 
 def test_numbers_functions_and_mappings_may_be_handed_in_as_a_mapping():

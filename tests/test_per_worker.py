@@ -145,7 +145,7 @@ def test_a_late_agent_plays_from_the_window():
     ],
 )
 def test_bad_settings_are_refused_at_once(make, error, message):
-    with pytest.raises(error, match=message):
+    with pytest.raises(error, match=f"^{message}"):
         make()
 
 
@@ -155,5 +155,5 @@ def test_bad_settings_are_refused_at_once(make, error, message):
 )
 @pytest.mark.parametrize("rule", [PerWorker(4, 2, 2), Teams(PerWorker(4, 2, 2))])
 def test_it_must_know_which_environment_this_is_and_share_a_seed(rule, given, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=f"^{message}"):
         PolicyAssigner(rule, AGENTS, **given)

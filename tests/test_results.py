@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from scipy.optimize import minimize
+from scipy.optimize import brentq, minimize
 
 import pz_policymap as pm
 from pz_policymap.results.games import games
@@ -172,7 +172,7 @@ class TestEpisode:
         ],
     )
     def test_bad_input_names_the_argument(self, arguments, error, message):
-        with pytest.raises(error, match=message):
+        with pytest.raises(error, match=f"^{message}"):
             pm.Episode(**{"policies": [0, 1], "returns": [0.0, 0.0], **arguments})
 
 
@@ -262,7 +262,7 @@ class TestCounts:
         ],
     )
     def test_bad_input_names_the_argument(self, arguments, error, message):
-        with pytest.raises(error, match=message):
+        with pytest.raises(error, match=f"^{message}"):
             pm.Payoff(**{"num_policies": 2, **arguments})
 
     @pytest.mark.parametrize("ledger_of", [pm.Payoff, pm.PolicyStatistics])
@@ -494,6 +494,27 @@ class TestRatings:
         assert ledger(results).ratings().values[0] == pytest.approx(0.0, abs=1e-6)
         assert ledger(results, decay=0.97).ratings().values[0] < -100.0
 
+    @pytest.mark.parametrize("prior", [0.01, 0.3])
+    def test_they_are_found_where_newtons_whole_steps_would_run_away(self, prior):
+        wins = np.array([[0, 1e3, 0, 0], [0, 0, 0, 0], [0, 1e4, 0, 1e4], [1, 0, 0, 0]])
+        log_odds = bradley_terry(wins, prior).values / ELO
+        # At the maximum what the virtual games pull by sums to zero ...
+        log_odds -= brentq(lambda mean: np.tanh((log_odds - mean) / 2.0).sum(), -50.0, 50.0)
+        chance = 1.0 / (1.0 + np.exp(log_odds - log_odds[:, None]))
+        # ... and everybody has won as much as was to be expected.
+        expected = ((wins + wins.T) * chance).sum(axis=1) + prior * np.tanh(log_odds / 2.0)
+        np.testing.assert_allclose(wins.sum(axis=1), expected, atol=1e-6)
+
+    @pytest.mark.parametrize("prior", [0.5, 1.0, 8.0])
+    def test_the_prior_is_in_the_errors(self, prior):
+        # By hand, five games each: the distance has the precision n/2 + prior/2, and half its deviation is a policy's.
+        ratings = bradley_terry(np.array([[0.0, 5.0], [5.0, 0.0]]), prior)
+        np.testing.assert_allclose(ratings.errors / ELO, math.sqrt(1.0 / (10.0 + prior)))
+
+    def test_a_prior_that_rounding_loses_is_refused(self):
+        with pytest.raises(ValueError, match=r"^prior must not vanish beside 1e\+15 games of a pair, got 1e-06"):
+            bradley_terry(np.array([[0.0, 1e15], [0.0, 0.0]]), prior=1e-6)
+
     @pytest.mark.parametrize("prior", [0.0, -1.0, float("nan")])
     def test_without_a_prior_they_need_not_be_finite(self, prior):
         with pytest.raises(ValueError, match="prior must be above 0"):
@@ -514,7 +535,11 @@ class TestRatings:
         assert 0.93 < np.mean(inside) < 0.97  # 0.95, and 1500 of them: a standard error of 0.006
 
 
+@pytest.mark.filterwarnings("error")  # a mean over nothing is no division by zero
 class TestStatistics:
+    def test_the_window_is_a_hundred_episodes_unless_told(self):
+        assert pm.PolicyStatistics(1).window == 100
+
     def test_it_counts_episodes_and_steps_and_takes_means_over_the_window(self):
         statistics = pm.PolicyStatistics(3, window=2)
         for value, length in [(9.0, 9), (1.0, 4), (3.0, 6)]:
@@ -576,13 +601,13 @@ class TestStatistics:
     @pytest.mark.parametrize(
         ("arguments", "error", "message"),
         [
-            ({"num_policies": 0}, ValueError, "num_policies"),
-            ({"window": 0}, ValueError, "window"),
-            ({"window": 1.5}, TypeError, "window"),
+            ({"num_policies": 0}, ValueError, "num_policies must be at least 1, got 0"),
+            ({"window": 0}, ValueError, "window must be at least 1, got 0"),
+            ({"window": 1.5}, TypeError, "window must be an integer, got 1.5"),
         ],
     )
     def test_bad_input_names_the_argument(self, arguments, error, message):
-        with pytest.raises(error, match=message):
+        with pytest.raises(error, match=f"^{message}"):
             pm.PolicyStatistics(**{"num_policies": 2, **arguments})
 
 
@@ -647,20 +672,33 @@ class TestState:
     @pytest.mark.parametrize(
         ("change", "error", "message"),
         [
-            (lambda state: [], TypeError, "state must be a dict"),
-            (lambda state: {}, ValueError, "version=None"),
-            (lambda state: {**state, "version": 2}, ValueError, "version=2"),
-            (lambda state: {key: state[key] for key in list(state)[:-1]}, ValueError, "does not fit"),
-            (lambda state: {**state, list(state)[-1]: "text"}, ValueError, "does not fit"),
-            (lambda state: {**state, list(state)[-1]: state[list(state)[-1]][:1]}, ValueError, "does not fit"),
-            (lambda state: {**state, list(state)[-1]: state[list(state)[-1]][..., :1]}, ValueError, "does not fit"),
-            (lambda state: {**state, list(state)[-1]: state[list(state)[-1]] * np.nan}, ValueError, "does not fit"),
-            (lambda state: {**state, list(state)[-1]: state[list(state)[-1]] > 0}, ValueError, "does not fit"),
+            (lambda state: [], TypeError, "state must be a dict, got list"),
+            (lambda state: {}, ValueError, "state does not fit: it has version=None, this ledger 1"),
+            (lambda state: {**state, "version": 2}, ValueError, "state does not fit: it has version=2, this ledger 1"),
+            (lambda state: {key: state[key] for key in list(state)[:-1]}, ValueError, "state does not fit: "),
+            (
+                lambda state: {**state, list(state)[-1]: [[1.0], [1.0, 2.0]]},
+                ValueError,
+                r"state does not fit: '(table|recent)' must be an array, got \[\[1.0\], \[1.0, 2.0\]\]",
+            ),
+            (lambda state: {**state, list(state)[-1]: "text"}, ValueError, "state does not fit: "),
+            (lambda state: {**state, list(state)[-1]: state[list(state)[-1]][:1]}, ValueError, "state does not fit: "),
+            (
+                lambda state: {**state, list(state)[-1]: state[list(state)[-1]][..., :1]},
+                ValueError,
+                "state does not fit: ",
+            ),
+            (
+                lambda state: {**state, list(state)[-1]: state[list(state)[-1]] * np.nan},
+                ValueError,
+                "state does not fit: ",
+            ),
+            (lambda state: {**state, list(state)[-1]: state[list(state)[-1]] > 0}, ValueError, "state does not fit: "),
         ],
     )
     def test_a_state_that_does_not_fit_is_refused_and_nothing_has_changed(self, make, change, error, message):
         mine = played(make(), 0, 20)
-        with pytest.raises(error, match=message):
+        with pytest.raises(error, match=f"^{message}"):
             mine.load_state_dict(change(mine.state_dict()))
         assert same(mine, played(make(), 0, 20))
 
@@ -673,5 +711,5 @@ class TestState:
         ],
     )
     def test_a_ledger_with_other_settings_is_refused(self, mine, other, message):
-        with pytest.raises(ValueError, match=message):
+        with pytest.raises(ValueError, match=f"^state does not fit: .*{message}"):
             mine.load_state_dict(other.state_dict())

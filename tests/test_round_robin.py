@@ -187,7 +187,7 @@ def test_warmup_episodes_would_cut_the_schedule_short(around):
     ],
 )
 def test_it_must_know_which_environment_this_is_and_share_a_seed(given, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=f"^{message}"):
         PolicyAssigner(RoundRobin(3, num_envs=2), agents_of(2), **given)
 
 
@@ -217,5 +217,5 @@ def test_it_must_know_all_seats():
     ],
 )
 def test_bad_settings_are_refused_at_once(make, error, message):
-    with pytest.raises(error, match=message):
+    with pytest.raises(error, match=f"^{message}"):
         make()

@@ -179,10 +179,10 @@ def test_a_matrix_is_a_setting_that_describes_itself():
     ],
 )
 def test_a_bad_matrix_is_refused_at_once_or_from_a_callable_at_the_draw(weights, policies, error, message):
-    with pytest.raises(error, match=message):
+    with pytest.raises(error, match=f"^{message}"):
         Weighted(weights, policies)
     assigner = PolicyAssigner(Focal(Fixed(0), Weighted(lambda: weights, policies)), AGENTS, seed=0)
-    with pytest.raises(error, match=message):
+    with pytest.raises(error, match=f"^Focal.* failed at the draw of environment 0, episode 0: {message}"):
         assigner.begin_episodes()
     assert assigner.episode.tolist() == [-1]
 
@@ -225,5 +225,5 @@ def test_other_rules_need_no_focal_policy(rule):
 def test_a_focal_policy_without_a_row_is_an_error_that_names_it(focal):
     assigner = PolicyAssigner(Focal(focal, Weighted(MATRIX)), AGENTS, seed=0, env_index=5)
     message = "weights must have a row for every focal policy, got 3 rows and focal policy 3 in environment 5"
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=f"^Focal.* failed at the draw of environment 5, episode 0: .*{message}"):
         assigner.begin_episodes()

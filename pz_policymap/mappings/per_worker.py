@@ -87,7 +87,7 @@ class PerWorker(FromPopulation):
         last = first if last_block is None else integer("last_block", last_block, first)
         count = min(last - first + self.policies_per_worker, self.size)
         env_index = integer("worker", worker, 0) * self.envs_per_worker
-        draw = Draw.at(seed, ["any"], [env_index], [first], resample_every=1)
+        draw = Draw.at(seed, ["any"], [env_index], [0])  # the order is the same at every episode
         policies: list[int] = self._standing(draw, first + np.arange(count)[None]).tolist()[0]
         return policies
 

@@ -41,7 +41,7 @@ def bradley_terry(wins: Vector, prior: float) -> Ratings:
         prior: Above 0; 1 makes the density of each rating beforehand the logistic one.
 
     Raises:
-        ValueError: If `prior` is not above 0.
+        ValueError: If `prior` is not above 0, or so small beside the games that rounding loses it (1 in some 10**16).
 
     Example:
         >>> wins = np.array([[0.0, 30.0], [10.0, 0.0]])  # three to one: 191 points apart, but for the prior
@@ -59,7 +59,10 @@ def bradley_terry(wins: Vector, prior: float) -> Ratings:
         slope = (wins * expected.T - wins.T * expected).sum(axis=1) + prior * (_logistic(-ratings) - virtual)
         curvature = games * expected * expected.T
         precision = np.diag(curvature.sum(axis=1) + 2.0 * prior * virtual * _logistic(-ratings)) - curvature
-        step = np.linalg.solve(precision, slope)
+        try:
+            step = np.linalg.solve(precision, slope)
+        except np.linalg.LinAlgError as error:
+            raise ValueError(f"prior must not vanish beside {games.max():g} games of a pair, got {prior}") from error
         # Newton's step, shortened by so much that it climbs from anywhere: the third derivative of a logistic
         # likelihood is bounded by its second (Sun and Tran-Dinh 2019, "Generalized self-concordant functions").
         reach = max(np.ptp(step), np.abs(step).max())
