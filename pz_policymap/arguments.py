@@ -29,9 +29,12 @@ def integer(name: str, value: Any, minimum: int, maximum: int | None = None) -> 
         >>> integer("num_envs", 3, minimum=1)
         3
     """
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
+    try:
+        number = None if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        number = None
+    if number is None:
         raise TypeError(f"{name} must be an integer, got {value!r} ({type(value).__name__})")
-    number = operator.index(value)
     if number < minimum or (maximum is not None and number > maximum):
         limits = f"at least {minimum}" if maximum is None else f"from {minimum} to {maximum}"
         raise ValueError(f"{name} must be {limits}, got {number}")
@@ -73,7 +76,7 @@ def in_order(name: str, value: Any) -> tuple[Any, ...]:
 
 def seed_of(name: str, value: Any) -> int | tuple[int, ...]:
     """Returns a seed as `numpy.random.SeedSequence` takes it: an int from 0, or a tuple of them."""
-    if isinstance(value, Iterable) and not isinstance(value, (str, bytes)) and not hasattr(value, "__index__"):
+    if _holds_several(value):
         words = tuple(integer(f"{name}[{i}]", word, minimum=0) for i, word in enumerate(value))
         if not words:
             raise ValueError(f"{name} must hold at least one integer, got {value!r}")
@@ -88,7 +91,7 @@ def population(name: str, value: int | Sequence[int]) -> int | tuple[int, ...]:
         >>> population("policies", 3), population("policies", [4, 6])
         (3, (4, 6))
     """
-    if isinstance(value, Iterable) and not isinstance(value, (str, bytes)):
+    if _holds_several(value):
         policies = tuple(integer(f"{name}[{i}]", p, 0, MAX_INDEX) for i, p in enumerate(in_order(name, value)))
         if not policies:
             raise ValueError(f"{name} must hold at least one policy, got {value!r}")
@@ -96,6 +99,11 @@ def population(name: str, value: int | Sequence[int]) -> int | tuple[int, ...]:
             raise ValueError(f"{name} must be distinct, got {list(policies)}")
         return policies
     return integer(name, value, 1, MAX_INDEX)
+
+
+def _holds_several(value: Any) -> bool:
+    """Whether a value is no number by itself, as an array without axes is."""
+    return isinstance(value, Iterable) and not isinstance(value, (str, bytes)) and getattr(value, "ndim", 1) != 0
 
 
 def number(name: str, value: Any, minimum: float = -math.inf, maximum: float = math.inf) -> float:

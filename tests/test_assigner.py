@@ -136,6 +136,8 @@ class TestSeeds:
 
     def test_several_integers_are_one_seed(self):
         assert assigner_of(seed=[1, 2]).seed == (1, 2)
+        assert assigner_of(seed=np.array([1, 2])).seed == (1, 2)
+        assert assigner_of(seed=np.array(3)).seed == 3
         ids = [assigner_of(2**31 - 1, seed=s).begin_episodes().tolist() for s in ([1, 2], [2, 1], 1, [1])]
         assert ids[2] == ids[3]
         assert ids[0] != ids[1] != ids[2]
@@ -144,7 +146,7 @@ class TestSeeds:
         with pytest.raises(ValueError, match="^seed starts all environments again, so it cannot come with rows$"):
             assigner_of(seed=None, num_envs=2).begin_episodes([0], seed=1)
 
-    @pytest.mark.parametrize("seed", [-1, 1.5, "1", True, [], [None]])
+    @pytest.mark.parametrize("seed", [-1, 1.5, "1", True, [], [None], np.array(1.5), np.array([0.5]), [[1, 2]]])
     def test_what_is_no_seed_is_refused(self, seed):
         with pytest.raises((TypeError, ValueError), match="^seed"):
             assigner_of(seed=seed)
@@ -360,8 +362,10 @@ class TestFaults:
             (lambda n, s: np.full((n, s), [0, -1, 0]), ValueError, "got -1 for agent 'b' of environment 7"),
             (lambda n, s: np.full((n, s), [0, 0, 300], np.uint16), ValueError, "got 300 for agent 'c'"),
             (lambda n, s: np.zeros((n, s - 1), int), ValueError, "nothing for agent 'c'"),
-            (lambda n, s: np.zeros((n, s + 1), int), ValueError, r"got \(1, 4\)"),
-            (lambda n, s: np.zeros(s, int), ValueError, r"got \(3,\)"),
+            (lambda n, s: np.zeros((n, s + 1), int), ValueError, r"got \(1, 4\)$"),
+            (lambda n, s: np.zeros((n + 1, s), int), ValueError, r"got \(2, 3\)$"),
+            (lambda n, s: np.zeros(s, int), ValueError, r"got \(3,\)$"),
+            (lambda n, s: np.array([[0.5, 1.5, 2.5]]), TypeError, r"integers, got .*0\.5.* for agent 'a'"),
             (lambda n, s: None, ValueError, "shape"),
         ],
     )

@@ -155,3 +155,10 @@ def test_the_draw_of_one_environment_has_plain_numbers_and_a_generator_that_begi
 def test_a_seed_that_is_none_is_refused(seed):
     with pytest.raises((TypeError, ValueError), match="seed"):
         Draw.at(seed, ["a"], [0], [0])
+
+
+def test_some_seats_keep_their_bits_among_some_environments_and_against_somebody():
+    whole = Draw.at(3, list("abcdef"), env_index=[0, 1, 2], episode=[4, 5, 6])
+    some = whole.select([5, 2])
+    np.testing.assert_array_equal(some.only(np.array([2, 0])).bits(), whole.bits()[[2, 0]][:, [5, 2]])
+    np.testing.assert_array_equal(some.against(np.array([1, 1, 1])).bits(), whole.bits()[:, [5, 2]])

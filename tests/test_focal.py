@@ -235,3 +235,15 @@ def test_all_seats_may_be_focal(agents, rotate):
     rule = Focal(LEARNER, Uniform(4), num_focal=len(agents), rotate=rotate)
     PolicyAssigner(rule, agents)
     assert (rule.assign(draw_of(3, agents)) == 9).all()
+
+
+def test_opponents_sit_in_seat_order_among_however_many():
+    class InOrder(PolicyMapping):
+        def assign(self, draw):
+            return np.broadcast_to(np.arange(draw.num_seats), (draw.num_envs, draw.num_seats))
+
+    agents = [f"agent_{i}" for i in range(40)]
+    policy_ids = Focal(Fixed(1000), InOrder()).assign(Draw.at(0, agents, np.arange(20), np.zeros(20, int)))
+    for row in policy_ids.tolist():
+        row.remove(1000)
+        assert row == list(range(39))

@@ -1,16 +1,19 @@
 """The simple rules: Uniform, Weighted, Fixed, ByEnvIndex, FromFunction, Shared, and what may be handed in as one."""
 
-from functools import cached_property
+from dataclasses import fields
+from functools import cached_property, partial
 
 import numpy as np
 import pytest
 
 from pz_policymap import (
+    Balanced,
     ByEnvIndex,
     Draw,
     Fixed,
     Focal,
     FromFunction,
+    PerWorker,
     PolicyMapping,
     RoundRobin,
     Shared,
@@ -18,6 +21,7 @@ from pz_policymap import (
     Weighted,
 )
 from pz_policymap.mappings.base import describe
+from pz_policymap.mappings.checked import checked_assign
 from pz_policymap.mappings.convert import as_mapping
 
 AGENTS = ["a", "b", "c", "d"]
@@ -166,11 +170,11 @@ def test_the_size_of_the_population_is_known_where_it_is_declared(rule, size):
         (lambda: RoundRobin(4, self_matches=None), TypeError, "self_matches must be True or False, got None"),
         (lambda: RoundRobin(4, ordered_seats=1), TypeError, "ordered_seats must be True or False, got 1"),
         (lambda: Focal(Fixed(0), Uniform(4), rotate="yes"), TypeError, "rotate must be True or False, got 'yes'"),
-        (lambda: Uniform(4, mix=False, replace=False), ValueError, "mix=False .* replace=False"),
+        (lambda: Uniform(4, mix=False, replace=False), ValueError, "mix=False .* replace=False forbids$"),
         (lambda: Weighted([0.5, float("nan")]), ValueError, "weights must be finite and not negative"),
         (lambda: Weighted([0.5, float("inf")]), ValueError, "weights must be finite and not negative"),
         (lambda: Weighted([0.5, -0.1]), ValueError, "weights must be finite and not negative"),
-        (lambda: Weighted([0, 0.0]), ValueError, "weights must not all be zero"),
+        (lambda: Weighted([0, 0.0]), ValueError, r"weights must not all be zero, got \[0. 0.\]"),
         (lambda: Weighted([]), ValueError, "weights must be"),
         (lambda: Weighted(3), ValueError, "weights must be"),
         (lambda: Weighted("heavy"), TypeError, "weights must be"),
@@ -235,15 +239,59 @@ def test_a_bad_answer_of_a_function_is_refused(answer, error, message):
         FromFunction(lambda agents, draw: answer, num_policies=4).assign(draw_of())
 
 
-def test_settings_are_kept_in_plain_types_and_as_they_were():
-    policy = {"a": np.int64(3)}
+TWO, FOUR = np.int64(2), np.array(4)
+
+
+@pytest.mark.parametrize(
+    ("given", "plain"),
+    [
+        (Uniform(FOUR), Uniform(4)),
+        (Uniform(np.array([4, 5]), mix=np.True_, replace=np.False_), Uniform((4, 5), True, False)),
+        (Weighted([1, 2], np.array([4, 5])), Weighted([1, 2], (4, 5))),
+        (Fixed(TWO), Fixed(2)),
+        (Fixed({"a": TWO}), Fixed({"a": 2})),
+        (ByEnvIndex(TWO, FOUR), ByEnvIndex(2, 4)),
+        (FromFunction(one_for_all, TWO), FromFunction(one_for_all, 2)),
+        (Focal(Fixed(0), Uniform(4), TWO, np.False_), Focal(Fixed(0), Uniform(4), 2, False)),
+        (Balanced(FOUR, TWO, np.array([1, 2, 3, 4.0])), Balanced(4, 2, (1.0, 2.0, 3.0, 4.0))),
+        (RoundRobin(FOUR, TWO), RoundRobin(4, 2)),
+        (PerWorker(FOUR, TWO, TWO), PerWorker(4, 2, 2)),
+    ],
+)
+def test_settings_are_kept_as_plain_values(given, plain):
+    assert given == plain
+    assert given.fingerprint == plain.fingerprint
+    kept = [getattr(given, field.name) for field in fields(given)]
+    for value in [*kept, *(one for values in kept if isinstance(values, (dict, tuple)) for one in values)]:
+        assert not isinstance(value, (np.generic, np.ndarray)), given
+
+
+def test_settings_stay_as_they_were_given():
+    policy = {"a": 3}
     rule = Fixed(policy)
     policy["a"] = 0
     assert rule.policy == {"a": 3}
-    kept = [rule.policy["a"], Fixed(np.int8(1)).policy, ByEnvIndex(2, num_envs=np.int64(4)).num_envs]
-    kept.append(FromFunction(one_for_all, num_policies=np.int64(5)).num_policies)
-    assert kept == [3, 1, 4, 5]
-    assert {type(value) for value in kept} == {int}
+
+
+@pytest.mark.parametrize("size", [None, 2**31, 2**40])
+def test_the_last_index_is_the_highest_of_32_bits(size):
+    class Last(PolicyMapping):
+        num_policies = size
+        policy = 2**31 - 1
+
+        def assign(self, draw):
+            return np.full((draw.num_envs, draw.num_seats), self.policy)
+
+    rule = Last()
+    assert checked_assign(rule, draw_of()).tolist() == [[2**31 - 1] * 4]
+    rule.policy += 1
+    with pytest.raises(ValueError, match="it must assign policies from 0 to 2147483647, got 2147483648 for agent 'a'"):
+        checked_assign(rule, draw_of())
+
+
+def test_an_error_at_a_draw_names_all_environments_that_drew():
+    with pytest.raises(ValueError, match=r"^Uniform.* failed at the draw of environments 0 to 2, episode 0: "):
+        checked_assign(Uniform(1, replace=False), draw_of(num_envs=3))
 
 
 def test_numbers_functions_and_mappings_may_be_handed_in_as_a_mapping():
@@ -286,9 +334,12 @@ def test_a_subclass_of_a_rule_is_told_apart_by_its_own_settings():
     assert Biased(4, 0).fingerprint != Biased(4, 7).fingerprint
 
 
+@pytest.mark.filterwarnings("error")
 def test_huge_weights_are_weighed_and_not_added_up_to_infinity():
     policies = Weighted([1e308, 1e308, 1e308]).assign(draw_of(num_envs=500))
     assert set(policies.ravel().tolist()) == {0, 1, 2}
+    rows = Focal(Fixed(1), Weighted([[1e308, 1e308], [1e-10, 1e-10]]), rotate=False)
+    assert set(rows.assign(draw_of(num_envs=500))[:, 1:].ravel().tolist()) == {0, 1}
 
 
 def test_a_draw_without_replacement_from_a_large_population_is_the_same_in_parts(monkeypatch):
@@ -312,6 +363,10 @@ def test_a_description_tells_settings_apart_and_stays_short():
     assert describe(Rule({"b", "a"})) == "Rule(table={'a', 'b'})"
     assert describe(Rule(object())) == "Rule(table=<object>)"
     assert describe(Rule(draw_of)) == "Rule(table=<function draw_of>)"
+    assert describe(Rule(partial(draw_of))) == "Rule(table=<function partial>)"
+    rule = Rule(1)
+    rule._asked = 5  # not a setting
+    assert describe(rule) == "Rule(table=1)"
     assert describe(Rule(np.float64(0.5))) == "Rule(table=0.5)"
     long, other = Rule(list(range(1000))), Rule([*range(999), 0])
     assert len(long.fingerprint) < 300

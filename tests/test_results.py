@@ -123,6 +123,9 @@ class TestGames:
         assert payoff.mean_returns[0, 1] == 1.0
 
 
+FIELDS = [field.name for field in dataclasses.fields(pm.Episode)]
+
+
 class TestEpisode:
     def test_it_is_plain_and_frozen(self):
         episode = pm.Episode(np.array([0, 1]), np.array([1, -1]), np.array([3, 3]), ["r", "b"], agents=["x", "y"])
@@ -149,7 +152,7 @@ class TestEpisode:
     @pytest.mark.parametrize(
         ("arguments", "error", "message"),
         [
-            ({"policies": []}, ValueError, "policies must hold at least one seat"),
+            ({"policies": []}, ValueError, "policies must hold at least one seat, got none$"),
             ({"policies": [0, -1]}, ValueError, "policies must be from 0"),
             ({"policies": [0, 2**31]}, ValueError, "policies must be from 0"),
             ({"policies": [0, 1.0]}, TypeError, "policies must be an integer"),
@@ -169,6 +172,7 @@ class TestEpisode:
             ({"sides": None}, TypeError, "sides must be a sequence"),
             ({"scores": [float("inf"), 0.0]}, ValueError, "scores must be finite"),
             ({"agents": ["a"]}, ValueError, "agents must hold 2 values"),
+            *(({name: {0, 1}}, TypeError, f"{name} must be a sequence") for name in FIELDS),
         ],
     )
     def test_bad_input_names_the_argument(self, arguments, error, message):
@@ -212,6 +216,12 @@ class TestCounts:
         assert payoff.decayed.wins[0].tolist() == [0.0, 1.0, 1.0]
         payoff.record(pm.Episode([1, 0], LOSS))
         assert payoff.decayed.wins[0].tolist() == [0.0, 1.5, 1.0]
+
+    def test_decayed_draws_add_up_as_wins_do(self):
+        # By hand: of wins and draws in turn, each is multiplied by 1/2 once for every game that came after it.
+        payoff = ledger([WIN, DRAW, WIN, DRAW, DRAW], decay=0.5)
+        assert payoff.decayed.wins[0, 1] == 1 / 16 + 1 / 4
+        assert payoff.decayed.draws[0, 1] == 1 / 8 + 1 / 2 + 1
 
     def test_a_game_against_itself_changes_no_count_and_no_rating(self):
         payoff = ledger([WIN, WIN, LOSS])
@@ -640,6 +650,9 @@ class TestState:
         straight = played(make(), 0, 20)
         assert same(resumed, straight)
         assert same(played(resumed, 1, 20), played(straight, 1, 20))
+
+    def test_only_a_ledger_with_decay_keeps_decayed_counts(self):
+        assert [pm.Payoff(2, decay).state_dict()["table"].shape for decay in (1.0, 0.5)] == [(2, 2, 5), (2, 2, 7)]
 
     def test_it_lies_in_one_file_with_the_assigner(self, tmp_path):
         payoff, assigner = ledger([WIN]), pm.PolicyAssigner(2, agents=["a", "b"], seed=0)
