@@ -97,6 +97,15 @@ def test_the_policy_ids_of_a_copy_cannot_be_written_to_either(copied):
     np.testing.assert_array_equal(other.policy_ids, assigner.policy_ids)
 
 
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda it: pickle.loads(pickle.dumps(it))])
+def test_a_copy_does_not_bring_along_whoever_watches_the_episodes(copied):
+    assigner = assigner_of()
+    assigner.watch(lambda: True)  # which could not be pickled
+    assigner.begin_episodes()
+    assert copied(assigner).state_dict()["episode"] == 0
+    assert assigner.state_dict()["episode"] == -1
+
+
 def test_counters_handed_out_are_copies():
     assigner = assigner_of()
     assigner.begin_episodes()

@@ -243,27 +243,28 @@ TWO, FOUR = np.int64(2), np.array(4)
 
 
 @pytest.mark.parametrize(
-    ("given", "plain"),
+    ("kind", "given", "plain"),
     [
-        (Uniform(FOUR), Uniform(4)),
-        (Uniform(np.array([4, 5]), mix=np.True_, replace=np.False_), Uniform((4, 5), True, False)),
-        (Weighted([1, 2], np.array([4, 5])), Weighted([1, 2], (4, 5))),
-        (Fixed(TWO), Fixed(2)),
-        (Fixed({"a": TWO}), Fixed({"a": 2})),
-        (ByEnvIndex(TWO, FOUR), ByEnvIndex(2, 4)),
-        (FromFunction(one_for_all, TWO), FromFunction(one_for_all, 2)),
-        (Focal(Fixed(0), Uniform(4), TWO, np.False_), Focal(Fixed(0), Uniform(4), 2, False)),
-        (Balanced(FOUR, TWO, np.array([1, 2, 3, 4.0])), Balanced(4, 2, (1.0, 2.0, 3.0, 4.0))),
-        (RoundRobin(FOUR, TWO), RoundRobin(4, 2)),
-        (PerWorker(FOUR, TWO, TWO), PerWorker(4, 2, 2)),
+        (Uniform, [FOUR], [4]),
+        (Uniform, [np.array([4, 5]), np.True_, np.False_], [(4, 5), True, False]),
+        (Weighted, [[1, 2], np.array([4, 5])], [[1, 2], (4, 5)]),
+        (Fixed, [TWO], [2]),
+        (Fixed, [{"a": TWO}], [{"a": 2}]),
+        (ByEnvIndex, [TWO, FOUR], [2, 4]),
+        (FromFunction, [one_for_all, TWO], [one_for_all, 2]),
+        (Focal, [Fixed(0), Uniform(4), TWO, np.False_], [Fixed(0), Uniform(4), 2, False]),
+        (Balanced, [FOUR, TWO, np.array([1, 2, 3, 4.0])], [4, 2, (1.0, 2.0, 3.0, 4.0)]),
+        (RoundRobin, [FOUR, TWO], [4, 2]),
+        (PerWorker, [FOUR, TWO, TWO], [4, 2, 2]),
     ],
 )
-def test_settings_are_kept_as_plain_values(given, plain):
-    assert given == plain
-    assert given.fingerprint == plain.fingerprint
-    kept = [getattr(given, field.name) for field in fields(given)]
+def test_settings_are_kept_as_plain_values(kind, given, plain):
+    rule = kind(*given)
+    assert rule == kind(*plain)
+    assert rule.fingerprint == kind(*plain).fingerprint
+    kept = [getattr(rule, field.name) for field in fields(rule)]
     for value in [*kept, *(one for values in kept if isinstance(values, (dict, tuple)) for one in values)]:
-        assert not isinstance(value, (np.generic, np.ndarray)), given
+        assert not isinstance(value, (np.generic, np.ndarray)), rule
 
 
 def test_settings_stay_as_they_were_given():

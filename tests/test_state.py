@@ -405,6 +405,21 @@ class TestStatesThatDoNotFit:
             assigner.load_state_dict(state)
         assert assigner.state_dict() == before
 
+    @pytest.mark.parametrize("path", [("episode",), ("redraw",), ("draw", "episode"), ("draw", "policies")])
+    @pytest.mark.parametrize("value", [-2, 2**62 + 1, 0.5, "0", True])
+    def test_what_is_no_counter_and_no_index_is_told_so(self, path, value):
+        state = self.state()
+        inner = state if len(path) == 1 else state["draw"]
+        inner[path[-1]] = [value, value] if path[-1] == "policies" else value
+        with pytest.raises(ValueError, match=f"^state does not fit: '{path[-1]}' must be integers from -1 to"):
+            assigner_of(agents=["a", "b"], env_index=1).load_state_dict(state)
+
+    def test_a_seed_that_is_none_or_missing_is_told_by_name(self):
+        assigner = assigner_of(agents=["a", "b"], env_index=1)
+        for seed, message in [(-1, "seed must be"), ([], "seed must"), (None, "it has seed=None, and a draw that")]:
+            with pytest.raises(ValueError, match=f"^state does not fit: {message}"):
+                assigner.load_state_dict({**self.state(), "seed": seed})
+
     @pytest.mark.parametrize("weights", [[], [[0.5, -1]], [["x"]], [[0, 0]]])
     def test_weights_that_do_not_fit_the_mapping_are_refused(self, weights):
         rule = pm.Weighted(lambda: [1, 1])

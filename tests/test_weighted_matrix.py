@@ -206,7 +206,9 @@ def test_a_matrix_outside_of_focal_is_an_error_at_construction_that_says_so(rule
     assert rule.needs_focal
     with pytest.raises(ValueError, match=r"matrix of weights, whose row is the focal policy's, outside of Focal"):
         PolicyAssigner(rule, AGENTS)
-    with pytest.raises(ValueError, match=r"weights are a matrix, whose row is the focal policy's, outside of Focal's"):
+    with pytest.raises(
+        ValueError, match=r"(^|: )weights are a matrix, whose row is the focal policy's, outside of Focal's background$"
+    ):
         rule.assign(draw_of())
 
 
@@ -227,3 +229,9 @@ def test_a_focal_policy_without_a_row_is_an_error_that_names_it(focal):
     message = "weights must have a row for every focal policy, got 3 rows and focal policy 3 in environment 5"
     with pytest.raises(ValueError, match=f"^Focal.* failed at the draw of environment 5, episode 0: .*{message}"):
         assigner.begin_episodes()
+
+
+def test_of_many_environments_the_first_whose_focal_policy_has_no_row_is_named():
+    draw = Draw.at(0, AGENTS, env_index=[6, 7, 8], episode=[0, 0, 0]).against(np.array([2, 4, 5]))
+    with pytest.raises(ValueError, match="got 3 rows and focal policy 4 in environment 7$"):
+        Weighted(MATRIX).assign(draw)
