@@ -182,3 +182,34 @@ def test_help_says_what_a_team_is(command, capsys):
     main([command, "--help"])
     words = " ".join(capsys.readouterr().out.split())
     assert "agents whose names differ only in the number at the end are a team" in words
+
+
+@pytest.mark.parametrize(
+    ("player", "code", "message"),
+    [
+        ("interrupts", 130, "{played} of 40 episodes were played; they are in {path}\ninterrupted\n"),
+        ("fails", 1, "ZeroDivisionError: no idea"),
+    ],
+)
+def test_a_run_that_is_cut_short_keeps_the_ledgers_of_what_was_played(player, code, message, capsys, tmp_path):
+    path = tmp_path / "ledger.npz"
+    names = ["random", "tests.cli_bots:first_free", f"tests.cli_bots:{player}"]
+    arguments = ["run", TICTACTOE, "--policies", *names, "--episodes", "40", "--payoff", str(path)]
+    assigner = pm.PolicyAssigner(3, ["player_1", "player_2"], seed=0)
+    played = [2 in assigner.begin_episodes()[0] for _ in range(40)].index(True)
+    assert played == 10
+    assert main(arguments) == code
+    assert message.format(played=played, path=path) in capsys.readouterr().err
+    statistics = pm.PolicyStatistics(3)
+    statistics.load_state_dict(pm.load(path)["statistics"])
+    assert statistics.episodes.tolist() == [played, played, 0]
+
+
+def test_a_run_that_is_interrupted_at_once_leaves_the_file_that_is_there(capsys, tmp_path):
+    path = tmp_path / "ledger.npz"
+    path.write_bytes(b"the ledgers of another run")
+    arguments = ["run", TICTACTOE, "--policies", "tests.cli_bots:interrupts"]
+    for more in ([], ["--payoff", str(path)]):
+        assert main([*arguments, *more]) == 130
+        assert capsys.readouterr().err == "0 of 100 episodes were played; nothing is kept\ninterrupted\n"
+    assert path.read_bytes() == b"the ledgers of another run"

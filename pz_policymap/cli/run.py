@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import Any
 
 import pz_policymap as pm
@@ -56,7 +57,11 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     add_cadence(parser)
     add_number(parser, "--seed", 0, 0, "seed of assignments, environment and random policies")
     add_teams(parser)
-    parser.add_argument("--payoff", metavar="FILE", help="save the ledger and the statistics, for pz_policymap.load")
+    parser.add_argument(
+        "--payoff",
+        metavar="FILE",
+        help="save the ledger and the statistics, of a run that is cut short too, for pz_policymap.load",
+    )
     add_outputs(parser, "win rates and shares of steps")
     add_traceback(parser)
     parser.set_defaults(run=run)
@@ -89,15 +94,7 @@ def run(options: argparse.Namespace) -> int:
     except (TypeError, ValueError) as error:
         raise UsageError(told(error)) from error
     player = Player(env, policies_named(names, bare.action_space))
-    with progress("episodes", options.episodes) as advance:
-        for episode in range(options.episodes):
-            player.play(options.seed, episode, env_seed=options.seed if episode == 0 else None)
-            advance()
-    if options.payoff:
-        try:
-            pm.save(options.payoff, payoff=payoff, statistics=statistics)
-        except OSError as error:
-            raise CommandError(f"--payoff: {told(error)}") from error
+    _play(options, player, payoff, statistics)
     _show(options, mapping, names, payoff, statistics, totals)
     if picture:
         from pz_policymap import plots
@@ -111,6 +108,32 @@ def run(options: argparse.Namespace) -> int:
         )
     name.close(env)  # last: its errors lose nothing
     return 0
+
+
+def _play(options: argparse.Namespace, player: Player, payoff: pm.Payoff, statistics: pm.PolicyStatistics) -> None:
+    """Plays the episodes, and keeps the ledgers of those that were played to their end."""
+    played = 0
+    try:
+        with progress("episodes", options.episodes) as advance:
+            for played in range(options.episodes):
+                player.play(options.seed, played, env_seed=options.seed if played == 0 else None)
+                advance()
+    except BaseException as error:
+        if played:  # else a file that is there already holds more
+            _keep(options, payoff, statistics)
+        if isinstance(error, KeyboardInterrupt):
+            kept = f"they are in {options.payoff}" if options.payoff and played else "nothing is kept"
+            print(f"{played} of {options.episodes} episodes were played; {kept}", file=sys.stderr)
+        raise
+    _keep(options, payoff, statistics)
+
+
+def _keep(options: argparse.Namespace, payoff: pm.Payoff, statistics: pm.PolicyStatistics) -> None:
+    if options.payoff:
+        try:
+            pm.save(options.payoff, payoff=payoff, statistics=statistics)
+        except OSError as error:
+            raise CommandError(f"--payoff: {told(error)}") from error
 
 
 def _mapping_and_names(options: argparse.Namespace) -> tuple[PolicyMapping, list[str]]:
