@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from gymnasium.vector import VectorEnv
 
 import pz_policymap as pm
 from pz_policymap.wrappers.autoreset import Autoreset
@@ -61,7 +62,7 @@ def step(env):
         return env.infos
     if isinstance(env, pm.PolicyMapParallel):
         return env.step(dict.fromkeys(env.agents, 0))[-1]
-    return env.step(np.zeros(4, int) if isinstance(env, pm.PolicyMapVector) else 0)[-1]
+    return env.step(np.zeros(4, int) if isinstance(env, VectorEnv) else 0)[-1]
 
 
 def who(env):
@@ -144,6 +145,55 @@ class TestRulesThatRaise:
             tell(bare), env.reset()
             tell(bare, live=[]), env.step({"a": 0, "b": 0})
         assert [episode.policies for episode in log] == [(1, 1), (0, 0)] * 2 + [(1, 1)]
+
+
+class TestSinksThatRaise:
+    @pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
+    @pytest.mark.parametrize("mode", Autoreset)
+    def test_an_error_of_a_sink_costs_neither_other_sinks_nor_other_rows_nor_later_episodes_a_record(self, mode, error):
+        first, last = [], []
+
+        def unlucky(episode):
+            if len(first) == 2:
+                raise error("the disk is full")
+
+        bare = pm.wrap(PuppetVector(4, mode), 1000, resample_every=1, seed=0)
+        env = pm.RecordResults(bare, first.append, unlucky, last.append)
+        tell(bare), env.reset()
+        for episode in range(3):
+            who_played = bare.policy_ids.tolist()
+            tell(bare, ends=range(4))
+            if episode:
+                step(env)
+            else:
+                with pytest.raises(error, match="disk is full"):
+                    step(env)
+            assert [record.policies[0] for record in first[-4:]] == who_played
+            tell(bare)
+            if mode is Autoreset.DISABLED:
+                env.reset(options={"reset_mask": np.ones(4, bool)})
+            elif mode is Autoreset.NEXT_STEP:
+                step(env)
+        assert first == last
+        assert [record.returns for record in first] == [(1.0,)] * 12
+
+    @pytest.mark.parametrize("name", ["aec", "parallel"])
+    def test_an_episode_whose_first_sink_raises_reaches_the_others_once(self, name):
+        log = []
+        bare = wrapped(name)
+
+        def unlucky(episode):
+            raise OSError("the disk is full")
+
+        env = pm.RecordResults(bare, unlucky, log.append)
+        for _ in range(3):
+            tell(bare), env.reset()
+            tell(bare, live=[], dies=["a", "b"])
+            with pytest.raises(OSError, match="disk is full"):
+                env.step(0 if name == "aec" else {"a": 0, "b": 0})
+            while env.agents:
+                env.step(None)
+        assert len(log) == 3
 
 
 def ledger_of(version, size=120):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from pz_policymap.mappings.groups import GroupOf
 from pz_policymap.results.sums import added
 from pz_policymap.wrappers.autoreset import NOBODY, Autoreset, Ends, declared_mode, undeclared_mode
 from pz_policymap.wrappers.row_infos import policies_in, terminal_info
-from pz_policymap.wrappers.tally import Recording, Score
+from pz_policymap.wrappers.tally import Recording, Score, all_of
 from pz_policymap.wrappers.vector import MASK, PolicyMapVector, _names
 from pz_policymap.wrappers.vector_infos import unpacked
 
@@ -80,14 +81,14 @@ class RecordResultsVector(VectorWrapper):
                 raise ValueError(f"options[{MASK!r}] must have shape ({self.num_envs},), got {np.shape(mask)}")
             envs = np.flatnonzero(np.array(mask, np.bool_)[self._rows].all(axis=1))
         observations, infos = self.env.reset(seed=seed, options=options)  # type: ignore[arg-type]  # lists are taken
-        self._finish(envs[self._ends.over()[envs]])  # rows that end may live again: only now is their end certain
+        played = self._played(envs[self._ends.over()[envs]])  # rows may live again: only now is their end certain
         self._playing[envs] = False
         if self._tagger is not None:
             self._autoreset = self._tagger._autoreset
         elif self._autoreset is None:
             self._autoreset = undeclared_mode(self.env, infos)
         self._due = np.setdiff1d(self._due, envs)
-        self._begin(envs, infos)
+        all_of([partial(self._begin, envs, infos), *played])
         return observations, infos
 
     @override
@@ -112,19 +113,20 @@ class RecordResultsVector(VectorWrapper):
         policy_ids = self.env.end_episodes(envs)  # type: ignore[attr-defined]
         chosen = np.asarray(envs)
         over = np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen.astype(np.intp)
-        self._finish(over)
-        self._begin(over, {self._recording.info_key: policy_ids})
+        played = self._played(over)
+        all_of([partial(self._begin, over, {self._recording.info_key: policy_ids}), *played])
         return policy_ids
 
     def _end(self, over: Envs, infos: Any) -> None:
         """Records episodes that are over, and begins the next ones where the environment has."""
         if self._autoreset is Autoreset.DISABLED and self._declared is not Autoreset.DISABLED:
             return  # the simulator alone knows
-        self._finish(over)
+        played = self._played(over)
         if self._autoreset is Autoreset.SAME_STEP:
-            self._begin(over, infos)
+            played = [partial(self._begin, over, infos), *played]
         elif self._autoreset is Autoreset.NEXT_STEP:
             self._due = over
+        all_of(played)
 
     def _begin(self, envs: Envs, infos: Any) -> None:
         """Begins the episodes of some environments with the policies that their infos name."""
@@ -138,15 +140,20 @@ class RecordResultsVector(VectorWrapper):
         self._ends.begin(envs)
         self._playing[envs] = True
 
-    def _finish(self, envs: Envs) -> None:
-        """Hands on the episodes of some environments, unless that has been done."""
+    def _played(self, envs: Envs) -> list[Callable[[], None]]:
+        """Returns calls that hand on the episodes of some environments, those left out where that has been done.
+
+        They are made once the next episodes have begun, so that an error of one sink touches no other episode.
+        """
         playing = envs[self._playing[envs]]
         self._playing[playing] = False
+        calls: list[Callable[[], None]] = []
         for rows in self._rows[playing]:
             values = (self._policies[rows].tolist(), self._returns[0, rows].tolist(), self._lengths[rows].tolist())
             policies, returns, lengths = (dict(zip(self._agents, each, strict=True)) for each in values)
             infos = {agent: self._infos.pop(row, {}) for agent, row in zip(self._agents, rows.tolist(), strict=True)}
-            self._recording.finish(policies, returns, lengths, infos)
+            calls.append(partial(self._recording.finish, policies, returns, lengths, infos))
+        return calls
 
 
 def _policy_wrapper(env: Any) -> PolicyMapVector | None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 from pz_policymap.arguments import MAX_INDEX, integer, text
@@ -45,7 +47,7 @@ class Recording:
         lengths: Mapping[Any, int],
         infos: dict[Any, Any],
     ) -> None:
-        """Hands on an episode; all four by agent, in seat order.
+        """Hands on an episode; all four by agent, in seat order. A sink that raises takes it from no other.
 
         Raises:
             ValueError: If an agent has no policy or no finite return, or if `score` leaves one out.
@@ -72,8 +74,7 @@ class Recording:
             scores=list(scores.values()),
             agents=agents,
         )
-        for sink in self._sinks:
-            sink(episode)
+        all_of([partial(sink, episode) for sink in self._sinks])
 
     def untagged(self, agent: Hashable) -> ValueError:
         """Returns the error about an agent whose infos name no policy."""
@@ -166,6 +167,13 @@ class Tally:
     def _seat(self, agent: Any) -> None:
         self._sums[agent] = 0.0, 0.0
         self._lengths[agent] = 0
+
+
+def all_of(calls: Sequence[Callable[[], object]]) -> None:
+    """Makes all of the calls, whichever of them raises, even a Ctrl-C; the last error is raised then."""
+    with ExitStack() as stack:
+        for call in reversed(calls):  # it makes the latest first
+            stack.callback(call)
 
 
 def _receiver(sink: Any) -> Callable[[Episode], object]:
