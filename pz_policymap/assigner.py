@@ -356,7 +356,7 @@ class PolicyAssigner:
         self._episode, self._draw_episode = episode, draw_episode
         self._redraw_from = np.where(redraw < 0, _NEVER, redraw) if (redraw >= 0).any() else None
         self._stale = np.ones(self.num_envs, np.bool_)
-        self._drawn = Drawn(agents, read_only(policy_ids), rule if same_rule else drawn_by, bound, weights)
+        self._drawn = Drawn(agents, read_only(policy_ids), drawn_by, bound, weights)
 
     def _identity(self) -> dict[str, Any]:
         """What a state must have in common with the assigner that loads it."""

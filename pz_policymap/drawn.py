@@ -25,7 +25,7 @@ class Drawn(NamedTuple):
     Attributes:
         agents: The seats, late agents at the end.
         policy_ids: The policy of every seat, read-only, shape `(num_envs, num_seats)`.
-        rule: The mapping that the latest draw followed; its fingerprint, where a state names one that is no more.
+        rule: The mapping that the latest draw followed; its fingerprint, where it was made in a run before this one.
         bound: The same with numbers in place of weights callables.
         weights: Those numbers, in the order in which the callables were asked.
     """

@@ -267,6 +267,22 @@ def test_settings_are_kept_as_plain_values(kind, given, plain):
         assert not isinstance(value, (np.generic, np.ndarray)), rule
 
 
+def test_a_rule_of_ones_own_checks_the_rules_in_it():
+    class Late(PolicyMapping):
+        def __init__(self, inner):
+            self.inner = inner
+
+        @property
+        def children(self):
+            return (self.inner,)
+
+        def assign(self, draw):
+            return self.inner.assign(draw)
+
+    with pytest.raises(ValueError, match="^policy must name every agent, got none for 'b'"):
+        Late(Fixed({"a": 0})).check(("a", "b"))
+
+
 def test_settings_stay_as_they_were_given():
     policy = {"a": 3}
     rule = Fixed(policy)

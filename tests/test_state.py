@@ -435,6 +435,13 @@ class TestStatesThatDoNotFit:
         with pytest.raises(TypeError, match=f"state must be a dict, got {type(state).__name__}"):
             assigner_of().load_state_dict(state)
 
+    def test_before_the_first_draw_a_state_without_agents_fits_even_a_population_of_one(self):
+        state = assigner_of(pm.Uniform(1), agents=None).state_dict()
+        assert state["draw"]["policies"] == []
+        other = assigner_of(pm.Uniform(1), agents=None)
+        other.load_state_dict(state)
+        assert other.state_dict() == state
+
     def test_the_highest_numbers_fit(self):
         """Policy ids are 32 bits wide; no sum of two counters up to 2**62 overflows."""
         assigner, other = (assigner_of(pm.FromFunction(assign_nobody), env_index=2**62) for _ in range(2))

@@ -94,6 +94,11 @@ class TestPFSP:
         assert pm.pfsp(rates, spoil).tolist() == [0.25, 0.75]
         assert rates.tolist() == [0.25, 0.5]
 
+    @pytest.mark.filterwarnings("error")
+    @pytest.mark.parametrize("rates", [[1.0, 1.0], [[1.0, 1.0], [0.5, 1.0]]])
+    def test_weight_for_nobody_is_no_division_by_zero(self, rates):
+        np.testing.assert_array_equal(np.ravel(pm.pfsp(rates))[:2], 0.5)
+
     @pytest.mark.parametrize(
         ("arguments", "error", "message"),
         [
@@ -271,7 +276,7 @@ class TestNash:
             return real(name, *rest)
 
         monkeypatch.setattr(builtins, "__import__", no_scipy)
-        with pytest.raises(ImportError, match=r"pip install 'pz-policymap\[nash\]'"):
+        with pytest.raises(ImportError, match=r"^nash needs SciPy: pip install 'pz-policymap\[nash\]'$"):
             pm.nash([[0, 1], [1, 0]])
 
     @pytest.mark.parametrize(
