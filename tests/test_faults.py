@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from gymnasium.error import ResetNeeded
 from gymnasium.vector import VectorEnv
 
 import pz_policymap as pm
@@ -145,6 +146,49 @@ class TestRulesThatRaise:
             tell(bare), env.reset()
             tell(bare, live=[]), env.step({"a": 0, "b": 0})
         assert [episode.policies for episode in log] == [(1, 1), (0, 0)] * 2 + [(1, 1)]
+
+
+class TestStepsThatAreCutShort:
+    @pytest.mark.parametrize("mode", [Autoreset.NEXT_STEP, Autoreset.SAME_STEP])
+    def test_a_vector_whose_draw_is_interrupted_or_whose_infos_are_taken_is_not_stepped_on_with_old_policies(
+        self, mode
+    ):
+        interrupts = []
+
+        def rule(agents, draw):
+            if interrupts:
+                raise interrupts.pop()
+            return dict.fromkeys(agents, draw.episode)
+
+        for interrupt in (True, False):
+            bare = PuppetVector(2, mode)
+            env = pm.wrap(bare, rule, resample_every=1, seed=0)
+            tell(env), env.reset()
+            tell(env, ends=[0])
+            if mode is Autoreset.NEXT_STEP:
+                step(env), tell(env)
+            if interrupt:
+                interrupts.append(KeyboardInterrupt)
+            else:
+                bare._infos = lambda done: {"policy_id": np.zeros(2)}
+            with pytest.raises(KeyboardInterrupt if interrupt else ValueError, match=None if interrupt else "info_key"):
+                step(env)
+            if not interrupt:
+                del bare._infos
+            with pytest.raises(ResetNeeded, match="so all must be reset"):
+                step(env)
+            tell(env), env.reset()
+            assert env.policy_ids.tolist() == [1, 1]
+            step(env)
+
+    def test_an_episode_that_ended_in_a_step_whose_info_was_taken_is_over(self):
+        env = wrapped("single")
+        env.reset()
+        env.info_key = "x"
+        tell(env, over=True, infos="filled")
+        with pytest.raises(ValueError, match="info_key"):
+            step(env)
+        assert env.assigner.state_dict()["episode"] == 0
 
 
 class TestSinksThatRaise:

@@ -142,8 +142,8 @@ class PolicyMapEnv(gymnasium.Wrapper[ObsType, ActType, ObsType, ActType], Record
         if self._policy_id is None:
             raise ResetNeeded("step cannot be called before reset")
         observation, reward, terminated, truncated, info = self.env.step(action)
-        check_free(info, self.info_key)
         self._playing = not (terminated or truncated)
+        check_free(info, self.info_key)
         return observation, reward, terminated, truncated, {**info, self.info_key: self._policy_id}
 
     def _unfinished(self) -> bool:

@@ -72,7 +72,7 @@ class PolicyMapVector(VectorWrapper):
             known or contradicts the environment, or if the mapping cannot serve these agents or needs a `seed`; at
             reset and at a step, if `info_key` is taken or the mapping fails; at the first reset, if neither the
             environment nor the caller says how it resets itself.
-        ResetNeeded: At a step before the first reset, or after one whose draw failed.
+        ResetNeeded: At a step before the first reset, or after one that failed in a draw or for a taken `info_key`.
 
     Example:
         >>> import gymnasium
@@ -114,7 +114,7 @@ class PolicyMapVector(VectorWrapper):
         self._autoreset = declared_mode(env, autoreset_mode)
         self._takes_mask = self._autoreset is not None
         self._rows = RowPolicies(self.assigner)
-        self._failed = False  # a draw in the middle of a step, which leaves some episodes without one
+        self._failed = False  # in the middle of a step, which may leave some episodes without a draw
         self._everyone = np.ones(env.num_envs, np.bool_)  # the mask of the tag
         self._everyone.flags.writeable = False
         self.assigner.watch(self._rows.unfinished)
@@ -206,16 +206,15 @@ class PolicyMapVector(VectorWrapper):
         """Steps the environments; the infos that come back are tagged, terminal ones included."""
         self._require_reset("step")
         observations, rewards, terminations, truncations, infos = self.env.step(actions)
+        self._failed = True  # whatever raises from here on, a Ctrl-C included: the environment has gone on
         infos = self._readable(infos)
         played = self.policy_ids
-        try:
-            finished = self._rows.after_step(self._autoreset, terminations, truncations)
-        except Exception:
-            self._failed = True
-            raise
+        finished = self._rows.after_step(self._autoreset, terminations, truncations)
         if finished is None and isinstance(infos, dict) and FINAL in infos:
             finished = Finished(played, ~self._everyone)  # rows that ended before the episode of their environment did
-        return observations, rewards, terminations, truncations, self._tagged(infos, finished)
+        tagged = self._tagged(infos, finished)
+        self._failed = False
+        return observations, rewards, terminations, truncations, tagged
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> Any:
         """Calls a method of every sub-environment, or gets an attribute, where the environment can."""
@@ -258,14 +257,17 @@ class PolicyMapVector(VectorWrapper):
         if (groups != groups[:, :1]).any():
             raise ValueError(f"{name} must take the {seats} rows of an environment together, got {mask!r}")
         if (self._rows.policy_ids is None or self._failed) and not rows.all():
-            raise ValueError(f"{name} must take all rows at the first reset and after a failed draw, got {mask!r}")
+            raise ValueError(f"{name} must take all rows at the first reset and after a failed step, got {mask!r}")
         return np.flatnonzero(groups[:, 0])
 
     def _require_reset(self, name: str) -> None:
         if self._rows.policy_ids is None:
             raise ResetNeeded(f"{name} cannot be called before reset")
         if self._failed:
-            raise ResetNeeded(f"{name} cannot be called: a draw failed in the last step, so all must be reset")
+            raise ResetNeeded(
+                f"{name} cannot be called: a draw failed in the last step, or its infos could not be tagged, "
+                f"so all must be reset"
+            )
 
 
 def _names(agents: int | Sequence[Hashable]) -> Sequence[Hashable]:
