@@ -542,6 +542,19 @@ class TestErrors:
             pm.RecordResults(env, pm.Payoff(2))
 
 
+def test_a_step_after_the_end_is_as_harmless_as_without_it():
+    log = []
+    env = pm.RecordResults(pm.wrap(tictactoe_v3.env(), 2), log.append)
+    bare = tictactoe_v3.env()
+    for played in (env, bare):
+        played.reset(seed=0)
+        for move in (0, 3, 1, 4, 2, None, None):
+            played.step(move)
+        assert played.agents == []
+        assert played.step(5) is None
+    assert len(log) == 1
+
+
 MODES = list(Autoreset)
 
 

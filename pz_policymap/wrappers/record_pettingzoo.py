@@ -37,7 +37,7 @@ class RecordResultsAEC(BaseWrapper[AgentID, ObsType, ActionType]):
     def step(self, action: ActionType) -> None:
         """Steps the environment, and records the episode if all its agents have ended now."""
         env, agent = self.env, self.agent_selection
-        dead = env.terminations[agent] or env.truncations[agent]
+        dead = not env.agents or env.terminations[agent] or env.truncations[agent]
         if self._tally is None and not dead:
             self._tally = self._begun()  # a wrapper inside has reset the environment by itself
         tally = self._tally
