@@ -519,6 +519,14 @@ class TestWaysIn:
         assert [env.reset()[1]["a"]["policy_id"] for env in envs] == [0, 1, 2, 3]
         assert [env.assigner.env_index for env in envs] == [4, 5, 6, 7]
 
+    def test_env_fns_take_the_seed_as_it_is_when_they_are_made(self):
+        seed = [3, 4]
+        one_by_one = pm.env_fns(StubParallel, 2, 1000, seed=iter(seed))
+        of_a_list = pm.env_fns(StubParallel, 2, 1000, seed=seed)
+        seed[0] = 9
+        for fns in (one_by_one, of_a_list):
+            assert [fn().assigner.seed for fn in fns] == [(3, 4)] * 2
+
     def test_env_fns_are_for_single_environments(self):
         fns = pm.env_fns(lambda: gymnasium.make_vec("CartPole-v1", num_envs=2), 2, 4)
         with pytest.raises(TypeError, match="make must make a single environment"):

@@ -12,7 +12,7 @@ from gymnasium.core import ObsType as EnvObsType
 from gymnasium.vector import VectorEnv
 from pettingzoo.utils.env import ActionType, AECEnv, AgentID, ObsType, ParallelEnv
 
-from pz_policymap.arguments import integer, text
+from pz_policymap.arguments import integer, seed_of, text
 from pz_policymap.assigner import PolicyAssigner
 from pz_policymap.mappings.base import PolicyMapping
 from pz_policymap.mappings.convert import MappingLike, as_mapping
@@ -210,6 +210,7 @@ def env_fns(
     count, first = integer("num_envs", num_envs, 1), integer("env_index", env_index, 0)
     rule = as_mapping(mapping)
     text("info_key", info_key)
+    seed = None if seed is None else seed_of("seed", seed)  # taken now: a generator has it once, a list may change
     # What the last environment would refuse is refused here, before any worker starts.
     cadence = {"resample_every": resample_every, "warmup_episodes": warmup_episodes}
     PolicyAssigner(rule, None, seed=seed, env_index=first + count - 1, **cadence)
