@@ -17,6 +17,7 @@ from supersuit.vector import ConcatVecEnv, MarkovVectorEnv
 
 import pz_policymap as pm
 from pz_policymap.wrappers.autoreset import Autoreset
+from tests.stub_envs import StubParallel
 from tests.vector_envs import KNOWS_MODES, Countdown, Mortal, ScriptedVector, in_mode, needs_modes
 
 MODES = list(Autoreset)
@@ -630,6 +631,20 @@ class TestState:
         env.set_mapping(pm.Fixed(6), now=True)
         assert env.policy_ids.tolist() == [5, drawn[1]]
         assert ids(env.step(0)[4]) == [6, 6]
+
+    def test_a_state_that_knows_an_agent_who_came_late_gives_the_rows_their_policies_and_no_more(self):
+        script = [["red", "blue"], ["red", "blue", "late"], []]
+        before = pm.wrap(StubParallel(script, possible_agents=["red", "blue"]), 1000, seed=1)
+        before.reset(), before.step({}), before.step({})
+        env = scripted(2, [[0, 1]], mapping=1000, seed=1, resample_every=10, agents=["red", "blue"])
+        env.assigner.load_state_dict(before.assigner.state_dict())
+        drawn = [before.policy_ids["red"], before.policy_ids["blue"]]
+        assert ids(env.reset()[1]) == drawn
+        assert [ids(env.step(0)[-1]) for _ in range(2)] == [drawn] * 2
+        assert ids(env.reset(options={"policy_ids": {"blue": 3}})[1]) == [drawn[0], 3]
+        assert ids(env.reset(options={"reset_mask": np.array([True, True])})[1]) == drawn
+        with pytest.raises(KeyError, match="late"):
+            env.reset(options={"policy_ids": {"late": 3}})
 
 
 class TestFaults:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,13 +15,14 @@ from pz_policymap.wrappers.tags import FORCED
 AS_DRAWN = -1  # in a forced matchup: this seat plays the policy that was drawn
 
 
-def forced_matchup(forced: Any, assigner: PolicyAssigner) -> NDArray[np.int32]:
+def forced_matchup(forced: Any, assigner: PolicyAssigner, agents: Sequence[Hashable]) -> NDArray[np.int32]:
     """Returns the policy that each seat is made to play, `AS_DRAWN` for a seat that is not, shape `(num_envs, seats)`.
 
     Args:
         forced: A policy for all seats, a dict from agent to policy, or an integer array of one policy a row, where
             -1 is as drawn.
-        assigner: Knows the agents, the environments and the population.
+        assigner: Knows the environments and the population.
+        agents: Who has a row in each of the environments.
 
     Raises:
         TypeError: If it is none of these.
@@ -30,10 +31,11 @@ def forced_matchup(forced: Any, assigner: PolicyAssigner) -> NDArray[np.int32]:
 
     Example:
         >>> from pz_policymap import PolicyAssigner
-        >>> forced_matchup({"blue": 3}, PolicyAssigner(4, ["red", "blue"], num_envs=2)).tolist()
+        >>> agents = ["red", "blue"]
+        >>> forced_matchup({"blue": 3}, PolicyAssigner(4, agents, num_envs=2), agents).tolist()
         [[-1, 3], [-1, 3]]
     """
-    agents, size = assigner.agents, assigner.mapping.num_policies
+    size = assigner.mapping.num_policies
     highest = MAX_INDEX if size is None else size - 1
     name = f"options[{FORCED!r}]"
     matchup = np.full((assigner.num_envs, len(agents)), AS_DRAWN, np.int32)

@@ -47,7 +47,7 @@ class RecordResultsVector(VectorWrapper):
         self._recording = Recording(sinks, team_of, score, info_key)
         self._tagger = _policy_wrapper(env)
         if agents is None:
-            agents = 1 if self._tagger is None else self._tagger.assigner.agents
+            agents = 1 if self._tagger is None else self._tagger._agents
         self._agents = tuple(_names(agents))
         seats = len(self._agents)
         if not seats or env.num_envs % seats:

@@ -59,6 +59,7 @@ class RowPolicies:
             forced: Who plays these episodes, -1 as drawn, by environment and seat, for all environments.
         """
         drawn = self._assigner.begin_episodes(envs, seed=seed)
+        drawn = drawn[:, : self._shape[1]]  # a loaded state may know agents that came late, who have no row here
         self._ends.begin(envs)
         if envs is None or envs is self._due:
             self._due = NOBODY

@@ -128,7 +128,7 @@ class PolicyMapEnv(gymnasium.Wrapper[ObsType, ActType, ObsType, ActType], Record
             KeyError: If a policy is forced on an agent that is not there.
         """
         (forced,), options = taken(options, FORCED)
-        policy = AS_DRAWN if forced is None else forced_matchup(forced, self.assigner)[0, 0]
+        policy = AS_DRAWN if forced is None else forced_matchup(forced, self.assigner, [AGENT])[0, 0]
         observation, info = self.env.reset(seed=seed, options=options)
         check_free(info, self.info_key)
         drawn = self.assigner.begin_episodes(seed=seed)[0, 0]

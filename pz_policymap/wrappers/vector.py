@@ -113,6 +113,7 @@ class PolicyMapVector(VectorWrapper):
         )
         self._autoreset = declared_mode(env, autoreset_mode)
         self._takes_mask = self._autoreset is not None
+        self._agents = self.assigner.agents
         self._rows = RowPolicies(self.assigner)
         self._failed = False  # in the middle of a step, which may leave some episodes without a draw
         self._everyone = np.ones(env.num_envs, np.bool_)  # the mask of the tag
@@ -194,7 +195,7 @@ class PolicyMapVector(VectorWrapper):
         """
         (forced, mask), options = taken(options, FORCED, MASK)
         envs = None if mask is None else self._masked(mask)
-        matchup = None if forced is None else forced_matchup(forced, self.assigner)
+        matchup = None if forced is None else forced_matchup(forced, self.assigner, self._agents)
         observations, infos = self.env.reset(seed=seed, options=options)  # type: ignore[arg-type]  # lists are taken
         infos = self._readable(infos)
         self._rows.begin(envs, _seed_of_all(seed) if envs is None else None, matchup)
@@ -246,7 +247,7 @@ class PolicyMapVector(VectorWrapper):
 
     def _masked(self, mask: Any) -> NDArray[np.intp]:
         """Returns the environments that a mask of rows takes whole, or raises."""
-        name, rows, seats = f"options[{MASK!r}]", np.asarray(mask), len(self.assigner.agents)
+        name, rows, seats = f"options[{MASK!r}]", np.asarray(mask), len(self._agents)
         if rows.dtype != np.bool_:
             raise TypeError(f"{name} must be a boolean array, got {mask!r}")
         if rows.shape != (self.num_envs,):
