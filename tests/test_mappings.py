@@ -1,6 +1,6 @@
 """The simple rules: Uniform, Weighted, Fixed, ByEnvIndex, FromFunction, Shared, and what may be handed in as one."""
 
-from dataclasses import fields
+from dataclasses import dataclass, field, fields
 from functools import cached_property, partial
 
 import numpy as np
@@ -262,7 +262,7 @@ def test_settings_are_kept_as_plain_values(kind, given, plain):
     rule = kind(*given)
     assert rule == kind(*plain)
     assert rule.fingerprint == kind(*plain).fingerprint
-    kept = [getattr(rule, field.name) for field in fields(rule)]
+    kept = [getattr(rule, setting.name) for setting in fields(rule)]
     for value in [*kept, *(one for values in kept if isinstance(values, (dict, tuple)) for one in values)]:
         assert not isinstance(value, (np.generic, np.ndarray)), rule
 
@@ -340,6 +340,21 @@ def test_what_a_mapping_computes_from_its_settings_is_no_setting():
     before = rule.fingerprint
     rule.assign(draw_of())
     assert rule.fingerprint == before == "Lazy(size=3)"
+
+
+def test_a_field_that_is_no_argument_is_no_setting():
+    @dataclass(frozen=True)
+    class Squared(PolicyMapping):
+        size: int
+        area: int = field(init=False)
+
+        def __post_init__(self):
+            object.__setattr__(self, "area", self.size**2)
+
+        def assign(self, draw):
+            return draw.integers(self.area)
+
+    assert Squared(3).fingerprint == "Squared(size=3)"
 
 
 def test_a_subclass_of_a_rule_is_told_apart_by_its_own_settings():
