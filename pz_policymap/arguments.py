@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 MAX_INDEX = 2**31 - 1  # policy ids are kept as int32
 
@@ -39,6 +40,16 @@ def integer(name: str, value: Any, minimum: int, maximum: int | None = None) -> 
         limits = f"at least {minimum}" if maximum is None else f"from {minimum} to {maximum}"
         raise ValueError(f"{name} must be {limits}, got {number}")
     return number
+
+
+def unsigned(array: NDArray[Any]) -> NDArray[Any]:
+    """Returns a view of an array of integers, in any order of bytes, in which a negative one is a huge one.
+
+    Example:
+        >>> unsigned(np.array([3, -1], ">i2")).tolist()
+        [3, 65535]
+    """
+    return array.view(array.dtype.str.replace("i", "u"))
 
 
 def boolean(name: str, value: Any) -> bool:

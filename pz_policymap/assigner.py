@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pz_policymap.arguments import MAX_INDEX, equal, in_order, integer, seed_of
+from pz_policymap.arguments import MAX_INDEX, equal, in_order, integer, seed_of, unsigned
 from pz_policymap.cadence import Cadence
 from pz_policymap.drawn import Drawn, Numbers, PolicyIds, joined, read_only, redrawn
 from pz_policymap.mappings.base import PolicyMapping
@@ -413,7 +413,7 @@ class PolicyAssigner:
             return np.empty(0, np.intp)
         if index.dtype.kind not in "iu" or index.ndim != 1:
             raise TypeError(f"rows must be integers or a boolean mask, got {rows!r}")
-        if index.view(f"u{index.itemsize}").max() >= self.num_envs:  # a negative number is a huge one
+        if unsigned(index).max() >= self.num_envs:  # a negative number is a huge one
             raise ValueError(f"rows must be from 0 to {self.num_envs - 1}, got {rows!r}")
         if not (index[1:] > index[:-1]).all() and len(np.unique(index)) < len(index):
             raise ValueError(f"rows must be distinct, got {rows!r}")

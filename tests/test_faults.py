@@ -147,6 +147,24 @@ class TestRulesThatRaise:
             tell(bare, live=[]), env.step({"a": 0, "b": 0})
         assert [episode.policies for episode in log] == [(1, 1), (0, 0)] * 2 + [(1, 1)]
 
+    @pytest.mark.parametrize("dtype", [">i8", ">u4", "<i8", "i1"])
+    def test_policies_and_rows_in_another_order_of_bytes_are_what_they_are(self, dtype):
+        class Foreign(pm.PolicyMapping):
+            def __init__(self, number):
+                self.number = number
+
+            def assign(self, draw):
+                return np.full((draw.num_envs, draw.num_seats), self.number, dtype)
+
+        assigner = pm.PolicyAssigner(Foreign(5), ["a"], num_envs=2, seed=0)
+        assert assigner.begin_episodes(np.array([1], dtype)).tolist() == [[-1], [5]]
+        with pytest.raises(ValueError, match="rows must be from 0 to 1"):
+            assigner.begin_episodes(np.array([2], dtype))
+        if np.dtype(dtype).itemsize == 8:
+            assigner.set_mapping(Foreign(2**56))  # a 1 where its bytes are read from the other end
+            with pytest.raises(ValueError, match="must assign policies from 0 to 2147483647"):
+                assigner.begin_episodes([0])
+
 
 class TestStepsThatAreCutShort:
     @pytest.mark.parametrize("mode", [Autoreset.NEXT_STEP, Autoreset.SAME_STEP])

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pz_policymap.arguments import MAX_INDEX
+from pz_policymap.arguments import MAX_INDEX, unsigned
 from pz_policymap.draw import Draw
 from pz_policymap.mappings.base import PolicyMapping
 
@@ -29,7 +29,7 @@ def checked_assign(mapping: PolicyMapping, draw: Draw) -> NDArray[Any]:
         problem = TypeError(f"it must assign integers, got {ids.flat[0]!r} ({ids.dtype}) for agent {draw.agents[0]!r}")
     else:
         end = min(mapping.num_policies or MAX_INDEX + 1, MAX_INDEX + 1)
-        if ids.view(f"u{ids.itemsize}").max() >= end:  # a negative index is a huge one
+        if unsigned(ids).max() >= end:  # a negative index is a huge one
             row, seat = np.argwhere((ids < 0) | (ids >= end))[0]
             problem = ValueError(
                 f"it must assign policies from 0 to {end - 1}, got {ids[row, seat]} for agent "
