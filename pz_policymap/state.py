@@ -122,7 +122,7 @@ def _packed(value: Any, where: str, arrays: list[NDArray[Any]]) -> Any:
     if isinstance(value, (list, tuple)):
         items = [_packed(item, f"{where}[{i}]", arrays) for i, item in enumerate(value)]
         return {_TUPLE: items} if isinstance(value, tuple) else items
-    if isinstance(value, np.ndarray) and value.dtype.kind in _KINDS:
+    if isinstance(value, np.ndarray) and value.dtype.kind in _KINDS and not isinstance(value, np.ma.MaskedArray):
         arrays.append(value)
         return {_ARRAY: len(arrays) - 1}
     if isinstance(value, np.generic):

@@ -493,6 +493,7 @@ class TestFile:
             ({"mine": {3: 1}}, TypeError, "key that cannot be saved: 3"),
             ({"mine": {"~array": 1}}, TypeError, "key that cannot be saved: '~array'"),
             ({"mine": {"a": np.array([print])}}, TypeError, "cannot be saved"),
+            ({"mine": {"a": np.ma.masked_array([1.0, 2.0], [False, True])}}, TypeError, "cannot be saved"),
             ({"mine": {"a": [1, {2}]}}, TypeError, r"\['a'\]\[1\] cannot be saved"),
         ],
     )
