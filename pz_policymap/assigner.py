@@ -341,10 +341,10 @@ class PolicyAssigner:
         if source is None and played.any():
             raise ValueError("state does not fit: it has seed=None, and a draw that was made from one")
         same_rule = drawn_by == rule.fingerprint
-        if same_rule and rule.num_policies is not None and policy_ids.max(initial=-1) >= rule.num_policies:
-            raise ValueError(
-                f"state does not fit: 'policies' must be below {rule.num_policies}, got {policy_ids.max()}"
-            )
+        # Of many environments some may still play what an older mapping drew, but not all: the latest draw was another.
+        highest = policy_ids.max(axis=1, initial=-1)[played].min(initial=MAX_INDEX)
+        if same_rule and played.any() and rule.num_policies is not None and highest >= rule.num_policies:
+            raise ValueError(f"state does not fit: 'policies' must be below {rule.num_policies}, got {highest}")
         bound = rule  # of an older rule the name alone is known; nobody but a late agent could tell
         if same_rule and played.any():
             said = iter(weights)

@@ -114,6 +114,19 @@ class TestResuming:
             assigner = resumed
         assert assigner.state_dict()["draw"]["mapping"] == pm.Uniform(1000).fingerprint
 
+    def test_environments_that_still_play_a_larger_population_may_be_saved_once_others_play_a_smaller_one(
+        self, tmp_path
+    ):
+        assigner = assigner_of(pm.Fixed(900), num_envs=3, resample_every=2, seed=0)
+        assigner.begin_episodes()
+        assigner.set_mapping(4, now=True)
+        assigner.begin_episodes([1])
+        resumed = assigner_of(4, num_envs=3, resample_every=2, seed=0)
+        resumed.load_state_dict(through_file(tmp_path, assigner))
+        assert (resumed.policy_ids == assigner.policy_ids).all()
+        assert (resumed.policy_ids[[0, 2]] == 900).all()
+        assert (resumed.begin_episodes() == assigner.begin_episodes()).all()
+
     def test_a_mapping_that_asks_for_weights_may_be_saved_before_its_first_draw(self, tmp_path):
         rule = pm.Weighted(lambda: [0.2, 0.8])
         resumed = assigner_of(rule, seed=0)
