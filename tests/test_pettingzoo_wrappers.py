@@ -165,6 +165,21 @@ class TestLateAgents:
         step(env)
         assert env.policy_ids == first
 
+    @pytest.mark.parametrize("common", [{}, {"common": {}}])
+    def test_late_agents_have_the_seats_in_which_they_came_though_they_see_nothing_yet(self, common):
+        class Blind(StubParallel):
+            def step(self, actions):
+                observations, *others, infos = super().step(actions)
+                seen = [agent for agent in observations if agent != "c" or self.time > 2]
+                return {agent: 0 for agent in seen}, *others, {**{agent: infos[agent] for agent in seen}, **common}
+
+        live = [["a"], ["a", "c"], ["a", "d", "c"], ["a", "d", "c"], []]
+        env = pm.wrap(Blind(live, possible_agents=None), 1000, seed=0)
+        env.reset()
+        for _ in range(3):
+            step(env)
+        assert env.assigner.agents == ("a", "c", "d")
+
     def test_a_late_agent_without_an_info_is_tagged(self):
         env = parallel(live=(("a",), ("a", "b"), ()), infos=lambda t, agents: {}, possible_agents=None, seed=0)
         env.reset()

@@ -105,6 +105,8 @@ class PolicyMapParallel(PolicyTags[AgentID], BaseParallelWrapper[AgentID, ObsTyp
         tagged = tagged_at_once(infos, observations, self.info_key, self._tags)
         if tagged is None:
             tagged = self._tag_each(infos, observations)
+        elif self._generated:
+            self._welcome(self.env.agents)  # who is there and sees nothing yet has come, too
         return observations, rewards, terminations, truncations, tagged
 
     @override
