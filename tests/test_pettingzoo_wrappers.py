@@ -171,7 +171,7 @@ class TestLateAgents:
             def step(self, actions):
                 observations, *others, infos = super().step(actions)
                 seen = [agent for agent in observations if agent != "c" or self.time > 2]
-                return {agent: 0 for agent in seen}, *others, {**{agent: infos[agent] for agent in seen}, **common}
+                return dict.fromkeys(seen, 0), *others, {**{agent: infos[agent] for agent in seen}, **common}
 
         live = [["a"], ["a", "c"], ["a", "d", "c"], ["a", "d", "c"], []]
         env = pm.wrap(Blind(live, possible_agents=None), 1000, seed=0)
