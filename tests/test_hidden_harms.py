@@ -2,8 +2,10 @@
 # ruff: noqa: NPY002  # the old generators are what must not be touched
 
 import copy
+import os
 import pickle
 import random
+import signal
 import sys
 import threading
 
@@ -123,6 +125,54 @@ class TestThreads:
             sys.setswitchinterval(before)
         assert errors == []
         assert together == alone
+
+    @pytest.mark.parametrize("ledger", [pm.Payoff(2), pm.Payoff(2, decay=0.5), pm.PolicyStatistics(2)])
+    def test_a_ledger_that_threads_share_has_all_their_episodes(self, ledger):
+        threads, episodes = 4, 500
+        game, start = pm.Episode([0, 1], [1.0, 0.0], lengths=[1, 1]), threading.Barrier(threads)
+
+        def play():
+            start.wait()
+            for _ in range(episodes):
+                ledger.record(game)
+                ledger.grow(ledger.num_policies)
+
+        before = sys.getswitchinterval()
+        sys.setswitchinterval(1e-6)
+        try:
+            playing = [threading.Thread(target=play) for _ in range(threads)]
+            for thread in playing:
+                thread.start()
+            for thread in playing:
+                thread.join()
+        finally:
+            sys.setswitchinterval(before)
+        assert ledger.episodes.max() == threads * episodes
+
+    @pytest.mark.skipif(not hasattr(os, "fork"), reason="POSIX forks")
+    @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+    def test_a_process_that_is_forked_while_a_thread_records_records_on(self):
+        payoff, over = pm.Payoff(2), threading.Event()
+
+        def play():
+            while not over.is_set():
+                payoff.record(pm.Episode([0, 1], [1.0, 0.0]))
+
+        playing = threading.Thread(target=play)
+        playing.start()
+        try:
+            for _ in range(20):
+                child = os.fork()
+                if not child:
+                    signal.alarm(20)  # ends it where it hangs
+                    try:
+                        payoff.record(pm.Episode([0, 1], [1.0, 0.0]))
+                    finally:
+                        os._exit(int(payoff.wins[0, 1] == 0))
+                assert os.waitpid(child, 0)[1] == 0
+        finally:
+            over.set()
+            playing.join()
 
 
 class TestGlobalRandomness:

@@ -13,6 +13,7 @@ from pz_policymap.arguments import integer, number
 from pz_policymap.results.checks import array_in, check_episode, check_settings
 from pz_policymap.results.episode import Episode
 from pz_policymap.results.games import games
+from pz_policymap.results.lock import LOCK
 from pz_policymap.results.ratings import Ratings, bradley_terry
 from pz_policymap.results.sums import added
 
@@ -182,18 +183,18 @@ class Payoff:
         means = np.array([math.fsum(values) / len(values) for values in returns])
         won, drawn = results > 0.0, played & (results == 0.0)
 
-        block = policies[:, None], policies
-        entries = self._table[block]
-        entries[..., _WINS] += won
-        entries[..., _DRAWS] += drawn
-        entries[..., _EPISODES] += shared
-        more = means[:, None] * shared
-        entries[..., _RETURN], entries[..., _REST] = added(entries[..., _RETURN], entries[..., _REST], more)
-        if self.decay != 1.0:
-            entries[..., _DECAYED_WINS:] *= np.where(played, self.decay, 1.0)[..., None]
-            entries[..., _DECAYED_WINS] += won
-            entries[..., _DECAYED_DRAWS] += drawn
-        self._table[block] = entries
+        block, more = (policies[:, None], policies), means[:, None] * shared
+        with LOCK:
+            entries = self._table[block]
+            entries[..., _WINS] += won
+            entries[..., _DRAWS] += drawn
+            entries[..., _EPISODES] += shared
+            entries[..., _RETURN], entries[..., _REST] = added(entries[..., _RETURN], entries[..., _REST], more)
+            if self.decay != 1.0:
+                entries[..., _DECAYED_WINS:] *= np.where(played, self.decay, 1.0)[..., None]
+                entries[..., _DECAYED_WINS] += won
+                entries[..., _DECAYED_DRAWS] += drawn
+            self._table[block] = entries
 
     def grow(self, num_policies: int) -> None:
         """Makes room for a larger population; what is known stays.
@@ -202,9 +203,9 @@ class Payoff:
             TypeError: If `num_policies` is no integer.
             ValueError: If it is below the present number.
         """
-        size, old = integer("num_policies", num_policies, self.num_policies), self._table
-        self._table = np.zeros((size, size, old.shape[2]))
-        self._table[: len(old), : len(old)] = old
+        with LOCK:
+            size = integer("num_policies", num_policies, self.num_policies)
+            self._table = _enlarged(self._table, size)
 
     def merge(self, other: Payoff) -> None:
         """Adds the results of another ledger of the same population, such as another worker's.
@@ -224,17 +225,20 @@ class Payoff:
                 f"decay must be 1.0 in both ledgers, got {self.decay} and {other.decay}: decayed counts depend on the "
                 f"order of games; let workers send episodes, which one ledger records"
             )
-        if other.num_policies > self.num_policies:
-            self.grow(other.num_policies)
-        mine, theirs = self._table[: other.num_policies, : other.num_policies], other._table
-        total, rest = added(mine[..., _RETURN], mine[..., _REST], theirs[..., _RETURN])
-        total, rest = added(total, rest, theirs[..., _REST])
-        mine += theirs
-        mine[..., _RETURN], mine[..., _REST] = total, rest
+        with LOCK:
+            table, theirs = _enlarged(self._table, max(self.num_policies, other.num_policies)), other._table
+            mine = table[: other.num_policies, : other.num_policies]
+            total, rest = added(mine[..., _RETURN], mine[..., _REST], theirs[..., _RETURN])
+            total, rest = added(total, rest, theirs[..., _REST])
+            mine += theirs
+            mine[..., _RETURN], mine[..., _REST] = total, rest
+            self._table = table
 
     def state_dict(self) -> dict[str, Any]:
         """Returns all that must survive a restart, for `save`."""
-        return {"version": STATE_VERSION, "decay": self.decay, "prior": self.prior, "table": self._table.copy()}
+        with LOCK:
+            table = self._table.copy()
+        return {"version": STATE_VERSION, "decay": self.decay, "prior": self.prior, "table": table}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Takes what was saved in place of what this ledger holds, which grows to the saved size where it is smaller.
@@ -255,9 +259,16 @@ class Payoff:
                 f"state does not fit: 'table' must be finite floats of shape (n, n, {width}), "
                 f"got {table.dtype} of shape {table.shape}"
             )
-        self._table = np.zeros((max(size, self.num_policies),) * 2 + (width,))
-        self._table[:size, :size] = table
+        with LOCK:
+            self._table = _enlarged(table, max(size, self.num_policies))
 
     def _counted(self, entry: int) -> IntMatrix:
         counts: IntMatrix = self._table[..., entry].astype(np.int64)
         return counts
+
+
+def _enlarged(table: Matrix, size: int) -> Matrix:
+    """Returns a copy of a table with room for so many policies."""
+    larger = np.zeros((size, size, table.shape[2]))
+    larger[: len(table), : len(table)] = table
+    return larger

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from pz_policymap.arguments import integer
 from pz_policymap.results.checks import array_in, check_episode, check_settings
 from pz_policymap.results.episode import Episode
+from pz_policymap.results.lock import LOCK
 
 STATE_VERSION = 1
 
@@ -106,15 +107,14 @@ class PolicyStatistics:
         seats: dict[int, list[tuple[float, int]]] = {}
         for policy, value, length in zip(episode.policies, episode.returns, episode.lengths, strict=True):
             seats.setdefault(policy, []).append((value, length))
-        for policy, outcomes in seats.items():
-            values, lengths = zip(*outcomes, strict=True)
-            steps = sum(lengths)
-            self._recent[policy, self._episodes[policy] % self.window] = (
-                math.fsum(values) / len(values),
-                steps / len(values),
-            )
-            self._episodes[policy] += 1
-            self._steps[policy] += steps
+        means = {policy: math.fsum(value for value, _ in each) / len(each) for policy, each in seats.items()}
+        steps = {policy: sum(length for _, length in each) for policy, each in seats.items()}
+        with LOCK:
+            for policy, each in seats.items():
+                place = self._episodes[policy] % self.window
+                self._recent[policy, place] = means[policy], steps[policy] / len(each)
+                self._episodes[policy] += 1
+                self._steps[policy] += steps[policy]
 
     def grow(self, num_policies: int) -> None:
         """Makes room for a larger population; what is known stays.
@@ -123,20 +123,24 @@ class PolicyStatistics:
             TypeError: If `num_policies` is no integer.
             ValueError: If it is below the present number.
         """
-        more = integer("num_policies", num_policies, self.num_policies) - self.num_policies
-        self._episodes = np.pad(self._episodes, (0, more))
-        self._steps = np.pad(self._steps, (0, more))
-        self._recent = np.pad(self._recent, ((0, more), (0, 0), (0, 0)))
+        with LOCK:
+            more = integer("num_policies", num_policies, self.num_policies) - self.num_policies
+            self._episodes, self._steps, self._recent = (
+                np.pad(self._episodes, (0, more)),
+                np.pad(self._steps, (0, more)),
+                np.pad(self._recent, ((0, more), (0, 0), (0, 0))),
+            )
 
     def state_dict(self) -> dict[str, Any]:
         """Returns all that must survive a restart, for `save`."""
-        return {
-            "version": STATE_VERSION,
-            "window": self.window,
-            "episodes": self._episodes.copy(),
-            "steps": self._steps.copy(),
-            "recent": self._recent.copy(),
-        }
+        with LOCK:
+            return {
+                "version": STATE_VERSION,
+                "window": self.window,
+                "episodes": self._episodes.copy(),
+                "steps": self._steps.copy(),
+                "recent": self._recent.copy(),
+            }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Takes what was saved in place of what is known, and grows to the saved size where it is smaller.
@@ -161,9 +165,10 @@ class PolicyStatistics:
                 f"state does not fit: 'episodes' and 'steps' must be integers of shape (n,) and 'recent' finite floats "
                 f"of shape (n, {self.window}, 2), got shapes {episodes.shape}, {steps.shape} and {recent.shape}"
             )
-        size = max(size, self.num_policies)
-        self._episodes, self._steps, self._recent = episodes, steps, recent
-        self.grow(size)
+        with LOCK:
+            size = max(size, self.num_policies)
+            self._episodes, self._steps, self._recent = episodes, steps, recent
+            self.grow(size)
 
     def _mean(self, column: int) -> NDArray[np.float64]:
         held = np.minimum(self._episodes, self.window)
