@@ -111,7 +111,14 @@ class TestRulesThatRaise:
         ):
             env.reset()
         assert (str(env.assigner.state_dict()), who(env)) == (before, played)
+        with pytest.raises(ResetNeeded, match="reset"):  # of an episode for which nobody was drawn
+            step(env)
+        for read in ("infos", "last") if isinstance(env, pm.PolicyMapAEC) else ():
+            with pytest.raises(ResetNeeded, match="the last reset failed to begin an episode, so reset again"):
+                getattr(env, read)()
+        assert (str(env.assigner.state_dict()), who(env)) == (before, played)
         env.reset()
+        step(env)
         assert env.assigner.episode.tolist() == [2] * env.assigner.num_envs
         assert sorted({int(policy) // 10 for policy in env.assigner.policy_ids.ravel()}) == [2]
 
@@ -142,10 +149,13 @@ class TestRulesThatRaise:
             if episode % 2:
                 with pytest.raises(ValueError, match="weights must be finite"):
                     env.reset()
+                with pytest.raises(ResetNeeded):
+                    env.step({"a": 0, "b": 0})
                 said = [1.0, 0.0]
             tell(bare), env.reset()
             tell(bare, live=[]), env.step({"a": 0, "b": 0})
         assert [episode.policies for episode in log] == [(1, 1), (0, 0)] * 2 + [(1, 1)]
+        assert [episode.lengths for episode in log] == [(1, 1)] * 5
 
     @pytest.mark.parametrize("dtype", [">i8", ">u4", "<i8", "i1"])
     def test_policies_and_rows_in_another_order_of_bytes_are_what_they_are(self, dtype):

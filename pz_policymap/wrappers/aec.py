@@ -38,6 +38,7 @@ class PolicyMapAEC(PolicyTags[AgentID], BaseWrapper[AgentID, ObsType, ActionType
         TypeError: If an argument has the wrong type, `env` included.
         ValueError: If a number is out of range, if the mapping cannot serve these agents or needs an `env_index` or a
             `seed`; at reset, if `info_key` is taken or the mapping fails.
+        ResetNeeded: At a step, or if infos are read, after such a reset.
         AttributeError: If `infos` or `policy_ids` is read before the first reset.
 
     Example:
@@ -87,6 +88,8 @@ class PolicyMapAEC(PolicyTags[AgentID], BaseWrapper[AgentID, ObsType, ActionType
     @override
     def step(self, action: ActionType) -> None:
         """Steps the environment; agents that come late are given their policies in the order in which they come."""
+        if self._failed:
+            self._refuse("a step")
         self.env.step(action)
         if self._generated:
             self._welcome(self.env.agents)
@@ -95,12 +98,16 @@ class PolicyMapAEC(PolicyTags[AgentID], BaseWrapper[AgentID, ObsType, ActionType
     def infos(self) -> dict[AgentID, Info]:  # type: ignore[override]  # read-only, where PettingZoo declares a variable
         """The infos of all agents, each a fresh dict with its tag."""
         self._require_reset("infos")
+        if self._failed:
+            self._refuse("infos")
         return self._tag_all(self.env.infos, self.env.agents)
 
     @override
     def last(self, observe: bool = True) -> tuple[ObsType | None, float, bool, bool, Info]:
         """Returns observation, cumulative reward, termination, truncation and tagged info of the agent to move."""
         self._require_reset("infos")
+        if self._failed:
+            self._refuse("last()")
         agent = self.agent_selection
         env = self.env
         return (

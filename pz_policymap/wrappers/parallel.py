@@ -38,6 +38,7 @@ class PolicyMapParallel(PolicyTags[AgentID], BaseParallelWrapper[AgentID, ObsTyp
         TypeError: If an argument has the wrong type, `env` included.
         ValueError: If a number is out of range, if the mapping cannot serve these agents or needs an `env_index` or a
             `seed`; at reset, if `info_key` is taken or the mapping fails.
+        ResetNeeded: At a step after such a reset.
 
     Example:
         >>> from mpe2 import simple_spread_v3
@@ -96,6 +97,8 @@ class PolicyMapParallel(PolicyTags[AgentID], BaseParallelWrapper[AgentID, ObsTyp
         dict[AgentID, Info],
     ]:
         """Steps the environment; the infos that come back are tagged, terminal ones included."""
+        if self._failed:
+            self._refuse("a step")
         outcome = self.env.step(actions)
         try:
             observations, rewards, terminations, truncations, infos = outcome

@@ -84,6 +84,7 @@ class PolicyMapEnv(gymnasium.Wrapper[ObsType, ActType, ObsType, ActType], Record
         self.assigner = PolicyAssigner(mapping, [AGENT], **settings)
         self.assigner.watch(self._unfinished)
         self._policy_id: int | None = None
+        self._failed = False  # whether the environment has begun an episode for which there is no draw
         self._playing = False
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -130,10 +131,11 @@ class PolicyMapEnv(gymnasium.Wrapper[ObsType, ActType, ObsType, ActType], Record
         (forced,), options = taken(options, FORCED)
         policy = AS_DRAWN if forced is None else forced_matchup(forced, self.assigner, [AGENT])[0, 0]
         observation, info = self.env.reset(seed=seed, options=options)
+        self._failed = True  # whatever raises from here on
         check_free(info, self.info_key)
         drawn = self.assigner.begin_episodes(seed=seed)[0, 0]
         self._policy_id = int(drawn if policy == AS_DRAWN else policy)
-        self._playing = True
+        self._playing, self._failed = True, False
         return observation, {**info, self.info_key: self._policy_id}
 
     @override
@@ -141,6 +143,8 @@ class PolicyMapEnv(gymnasium.Wrapper[ObsType, ActType, ObsType, ActType], Record
         """Steps the environment; the info that comes back is tagged, the terminal one included."""
         if self._policy_id is None:
             raise ResetNeeded("step cannot be called before reset")
+        if self._failed:
+            raise ResetNeeded("step cannot be called: the last reset failed to begin an episode, so reset again")
         observation, reward, terminated, truncated, info = self.env.step(action)
         self._playing = not (terminated or truncated)
         check_free(info, self.info_key)

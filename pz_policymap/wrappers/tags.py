@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Generic
+from typing import Any, Generic, NoReturn
 
+from gymnasium.error import ResetNeeded
 from pettingzoo.utils.env import AgentID
 
 from pz_policymap.arguments import MAX_INDEX, integer, text
@@ -50,6 +51,7 @@ class PolicyTags(Generic[AgentID]):
         self.assigner.watch(self._unfinished)
         self._tags: dict[AgentID, Info] = {}  # each agent's {info_key: policy} in this episode
         self._over = False  # whether the episode had ended when `reset` was called, which may have raised
+        self._failed = False  # whether the environment has begun an episode for which there is no draw
 
     def __getattr__(self, name: str) -> Any:
         own = getattr(type(self), name, None)
@@ -97,6 +99,10 @@ class PolicyTags(Generic[AgentID]):
         if not self._tags:
             raise AttributeError(f"{name} cannot be accessed before reset")
 
+    def _refuse(self, name: str) -> NoReturn:
+        """Raises the error of a failed reset, after which the old tags are not those of the new episode."""
+        raise ResetNeeded(f"{name} cannot be had: the last reset failed to begin an episode, so reset again")
+
     def _take_forced(self, options: Info | None) -> tuple[dict[AgentID, int], Info | None]:
         """Returns the forced matchup, and what is left of reset's options for the environment."""
         if not options or FORCED not in options:
@@ -114,6 +120,7 @@ class PolicyTags(Generic[AgentID]):
 
     def _begin_episode(self, infos: Mapping[Any, Any], seed: int | None, forced: dict[AgentID, int]) -> None:
         """Begins the episode of an environment that has just been reset; if it raises, none has begun."""
+        self._failed = True  # whatever raises from here on
         for agent, info in infos.items():
             self._check_free(agent, info)
         live = self.env.agents
@@ -124,7 +131,7 @@ class PolicyTags(Generic[AgentID]):
             assignment = {agent: assignment[agent] for agent in live}  # not those of earlier episodes of the block
         assignment.update(forced)
         self._tags = {agent: {self.info_key: policy} for agent, policy in assignment.items()}
-        self._over = False
+        self._over = self._failed = False
 
     def _check_free(self, agent: Any, info: Any) -> None:
         if isinstance(info, Mapping) and self.info_key in info:

@@ -72,7 +72,8 @@ class PolicyMapVector(VectorWrapper):
             known or contradicts the environment, or if the mapping cannot serve these agents or needs a `seed`; at
             reset and at a step, if `info_key` is taken or the mapping fails; at the first reset, if neither the
             environment nor the caller says how it resets itself.
-        ResetNeeded: At a step before the first reset, or after one that failed in a draw or for a taken `info_key`.
+        ResetNeeded: At a step before the first reset, or after a step or a reset that failed in a draw or for a taken
+            `info_key`.
 
     Example:
         >>> import gymnasium
@@ -197,6 +198,7 @@ class PolicyMapVector(VectorWrapper):
         envs = None if mask is None else self._masked(mask)
         matchup = None if forced is None else forced_matchup(forced, self.assigner, self._agents)
         observations, infos = self.env.reset(seed=seed, options=options)  # type: ignore[arg-type]  # lists are taken
+        self._failed = True  # whatever raises from here on: the environment has begun anew
         infos = self._readable(infos)
         self._rows.begin(envs, _seed_of_all(seed) if envs is None else None, matchup)
         self._failed = False
@@ -258,7 +260,7 @@ class PolicyMapVector(VectorWrapper):
         if (groups != groups[:, :1]).any():
             raise ValueError(f"{name} must take the {seats} rows of an environment together, got {mask!r}")
         if (self._rows.policy_ids is None or self._failed) and not rows.all():
-            raise ValueError(f"{name} must take all rows at the first reset and after a failed step, got {mask!r}")
+            raise ValueError(f"{name} must take all rows at the first reset and after a failed one, got {mask!r}")
         return np.flatnonzero(groups[:, 0])
 
     def _require_reset(self, name: str) -> None:
@@ -266,7 +268,7 @@ class PolicyMapVector(VectorWrapper):
             raise ResetNeeded(f"{name} cannot be called before reset")
         if self._failed:
             raise ResetNeeded(
-                f"{name} cannot be called: a draw failed in the last step, or its infos could not be tagged, "
+                f"{name} cannot be called: a draw failed in the last step or reset, or its infos could not be tagged, "
                 f"so all must be reset"
             )
 
