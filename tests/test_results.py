@@ -96,7 +96,7 @@ class TestGames:
             ([0, 1, 1, 1], [1.0, 0.0, 0.0, 0.0], "rrbb", {(0, 1): 1}),  # a seat beside a teammate counts for nothing
             ([0, 1, 2, 2], [1.0, 0.0, 0.0, 0.0], "rrbb", {(0, 2): 1, (1, 2): 1}),  # teammates have no game
             ([0, 0, 0, 1], [0.1, 0.1, 0.1, 0.1], "rrrb", {(0, 1): 0}),  # in floats 0.10000000000000002 > 0.1
-            ([0, 1], [-1e308, 1e308], (), {(0, 1): -1}),  # the difference overflows
+            ([0, 1], [-1e300, 1e300], (), {(0, 1): -1}),
             ([0, 1], [0.0, 5e-324], (), {(0, 1): -1}),
         ],
     )
@@ -165,7 +165,14 @@ class TestEpisode:
             ({"returns": [1.0, None]}, TypeError, "returns must be a number"),
             ({"returns": [1.0, "1"]}, TypeError, "returns must be a number"),
             ({"returns": [1.0, 10**400]}, TypeError, "returns must be a number"),
-            ({"lengths": [1, -1]}, ValueError, "lengths must be at least 0"),
+            ({"returns": [0.0, 2e300]}, ValueError, r"returns must be finite, from -1e\+300 to 1e\+300, got 2e\+300"),
+            ({"scores": [-2e300, 0.0]}, ValueError, r"scores must be finite, from -1e\+300 to 1e\+300, got -2e\+300"),
+            ({"lengths": [1, -1]}, ValueError, "lengths must be from 0"),
+            (
+                {"lengths": [1, 2**53 + 1]},
+                ValueError,
+                "lengths must be from 0 to 9007199254740992, got 9007199254740993",
+            ),
             ({"lengths": [1, 2, 3]}, ValueError, "lengths must hold 2 values"),
             ({"sides": ["r"]}, ValueError, "sides must hold 2 values"),
             ({"sides": [["r"], ["b"]]}, TypeError, "sides must be hashable"),
@@ -636,6 +643,14 @@ LEDGERS = [
 ]
 
 
+def with_entry(state, value):
+    """A state in which a count is another number."""
+    name = "table" if "table" in state else "steps"
+    changed = state[name].copy() if value == int(value) else state[name].astype(np.float64)
+    changed.flat[0] = value
+    return {**state, name: changed}
+
+
 def same(one, other):
     mine, theirs = one.state_dict(), other.state_dict()
     return mine.keys() == theirs.keys() and all(np.array_equal(mine[key], theirs[key]) for key in mine)
@@ -658,6 +673,24 @@ class TestState:
         payoff, assigner = ledger([WIN]), pm.PolicyAssigner(2, agents=["a", "b"], seed=0)
         pm.save(tmp_path / "run.npz", assigner=assigner, payoff=payoff)
         assert set(pm.load(tmp_path / "run.npz")) == {"assigner", "payoff"}
+
+    def test_decayed_counts_are_not_negative(self):
+        mine = played(pm.Payoff(3, decay=0.9), 0, 20)
+        state = mine.state_dict()
+        state["table"][0, 1, -1] = -1e-9
+        with pytest.raises(ValueError, match="^state does not fit: 'table' must be counts"):
+            mine.load_state_dict(state)
+
+    def test_the_largest_returns_can_be_saved_and_loaded(self, tmp_path):
+        payoff, statistics = pm.Payoff(2), pm.PolicyStatistics(2)
+        for ledger_of in (payoff, statistics):
+            for _ in range(1000):
+                ledger_of.record(pm.Episode([0, 1, 1], [1e300, -1e300, -1e300], lengths=[2**53, 0, 0]))
+        pm.save(tmp_path / "run.npz", payoff=payoff, statistics=statistics)
+        states = pm.load(tmp_path / "run.npz")
+        pm.Payoff(2).load_state_dict(states["payoff"])
+        pm.PolicyStatistics(2).load_state_dict(states["statistics"])
+        assert payoff.mean_returns[1, 0] == statistics.mean_return[1] == -1e300
 
     @pytest.mark.parametrize("make", LEDGERS)
     @pytest.mark.parametrize("size", [1, 5])
@@ -707,6 +740,8 @@ class TestState:
                 "state does not fit: ",
             ),
             (lambda state: {**state, list(state)[-1]: state[list(state)[-1]] > 0}, ValueError, "state does not fit: "),
+            (lambda state: with_entry(state, -1), ValueError, "state does not fit: "),
+            (lambda state: with_entry(state, -0.5), ValueError, "state does not fit: "),
         ],
     )
     def test_a_state_that_does_not_fit_is_refused_and_nothing_has_changed(self, make, change, error, message):

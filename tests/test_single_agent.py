@@ -238,3 +238,16 @@ def test_env_fns_make_it_and_tell_which_environment_is_which():
     envs = [fn() for fn in pm.env_fns(Countdown, 3, pm.ByEnvIndex([4, 6, 8]), seed=0)]
     assert [type(env) for env in envs] == [pm.PolicyMapEnv] * 3
     assert [env.reset()[1]["policy_id"] for env in envs] == [4, 6, 8]
+
+
+def test_an_environment_that_resets_itself_is_refused_and_may_be_put_around():
+    inner = gymnasium.wrappers.TimeLimit(gymnasium.wrappers.Autoreset(gymnasium.make("CartPole-v1")), 10**6)
+    with pytest.raises(
+        ValueError, match="^env must not reset itself, .* put Autoreset around, got <TimeLimit<Autoreset"
+    ):
+        pm.wrap(inner, 4)
+    env = pm.wrap(gymnasium.make("CartPole-v1"), 1000, resample_every=1, seed=0)
+    outer = gymnasium.wrappers.Autoreset(env)
+    outer.reset(seed=0)
+    seen = {outer.step(0)[-1]["policy_id"] for _ in range(50)}
+    assert len(seen) == env.assigner.episode[0] + 1 > 3

@@ -22,7 +22,8 @@ class PolicyMapping(ABC):
     """Decides which policy plays which seat: one method, the same for one environment and for a million.
 
     A mapping is a value: it holds settings and nothing that changes, so a draw is a function of what is in `draw`.
-    Subclass it for a rule of your own, or hand `wrap` a plain function (`FromFunction`).
+    Subclass it for a rule of your own, or hand `wrap` a plain function (`FromFunction`). Its public attributes are its
+    settings, by which a saved state knows it again; what begins with an underscore is not looked at.
 
     Example:
         >>> import numpy as np

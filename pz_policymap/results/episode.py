@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 from pz_policymap.arguments import MAX_INDEX, in_order, integer, number
 
+_MOST = 1e300  # a hundred million of them can be added up
+_LONGEST = 2**53
+
 
 @dataclass(frozen=True)
 class Episode:
@@ -16,11 +19,11 @@ class Episode:
 
     Args:
         policies: Who played each seat.
-        returns: The sum of each seat's rewards.
-        lengths: How many steps each seat took; empty where nobody counted, which is 0 steps each.
+        returns: The sum of each seat's rewards, from -1e300 to 1e300.
+        lengths: How many steps each seat took, up to 2**53; empty where nobody counted, which is 0 steps each.
         sides: What each seat's team is called: the seats of one side win and lose together. Empty: every seat is a
             side.
-        scores: What decides who won, where that is not the return. Empty: the returns.
+        scores: What decides who won, where that is not the return, in the same range. Empty: the returns.
         agents: What each seat's agent is called, for those who read the record. Empty: 0, 1, ...
 
     Raises:
@@ -49,10 +52,10 @@ class Episode:
         seats = tuple(range(len(policies)))
         fields = {
             "policies": tuple(integer("policies", policy, 0, MAX_INDEX) for policy in policies),
-            "returns": tuple(number("returns", value) for value in in_order("returns", self.returns)),
-            "lengths": tuple(integer("lengths", steps, 0) for steps in in_order("lengths", self.lengths)),
+            "returns": tuple(number("returns", value, -_MOST, _MOST) for value in in_order("returns", self.returns)),
+            "lengths": tuple(integer("lengths", steps, 0, _LONGEST) for steps in in_order("lengths", self.lengths)),
             "sides": in_order("sides", self.sides) or seats,
-            "scores": tuple(number("scores", value) for value in in_order("scores", self.scores)),
+            "scores": tuple(number("scores", value, -_MOST, _MOST) for value in in_order("scores", self.scores)),
             "agents": in_order("agents", self.agents) or seats,
         }
         fields["lengths"] = fields["lengths"] or (0,) * len(seats)

@@ -25,6 +25,7 @@ Matrix = NDArray[np.float64]
 # What is kept of every ordered pair of policies, side by side, so that recording touches little memory. Counts are
 # floats, exact up to 2**53. The last two exist in a ledger with decay alone.
 _WINS, _DRAWS, _EPISODES, _RETURN, _REST, _DECAYED_WINS, _DECAYED_DRAWS = range(7)
+_COUNTS = slice(_WINS, _EPISODES + 1)
 
 
 class Counts(NamedTuple):
@@ -254,9 +255,17 @@ class Payoff:
         check_settings(state, {"version": STATE_VERSION, "decay": self.decay, "prior": self.prior})
         table = array_in(state, "table")
         size, width = len(table) if table.ndim else 0, self._table.shape[2]
-        if table.dtype != np.float64 or not size or table.shape != (size, size, width) or not np.isfinite(table).all():
+        if (
+            table.dtype != np.float64
+            or not size
+            or table.shape != (size, size, width)
+            or not np.isfinite(table).all()
+            or (table[..., _COUNTS] < 0.0).any()
+            or (table[..., _COUNTS] % 1.0).any()
+            or (table[..., _DECAYED_WINS:] < 0.0).any()
+        ):
             raise ValueError(
-                f"state does not fit: 'table' must be finite floats of shape (n, n, {width}), "
+                f"state does not fit: 'table' must be counts and finite sums of shape (n, n, {width}), "
                 f"got {table.dtype} of shape {table.shape}"
             )
         with LOCK:

@@ -160,10 +160,11 @@ class PolicyStatistics:
             or [episodes.shape, steps.shape, recent.shape] != [(size,), (size,), (size, self.window, 2)]
             or not size
             or not np.isfinite(recent).all()
+            or min(episodes.min(), steps.min()) < 0
         ):
             raise ValueError(
-                f"state does not fit: 'episodes' and 'steps' must be integers of shape (n,) and 'recent' finite floats "
-                f"of shape (n, {self.window}, 2), got shapes {episodes.shape}, {steps.shape} and {recent.shape}"
+                f"state does not fit: 'episodes' and 'steps' must be integers from 0 of shape (n,) and 'recent' finite "
+                f"floats of shape (n, {self.window}, 2), got shapes {episodes.shape}, {steps.shape} and {recent.shape}"
             )
         with LOCK:
             size = max(size, self.num_policies)

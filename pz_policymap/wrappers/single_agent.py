@@ -71,6 +71,13 @@ class PolicyMapEnv(gymnasium.Wrapper[ObsType, ActType, ObsType, ActType], Record
     ) -> None:
         if not isinstance(env, gymnasium.Env):
             raise TypeError(f"env must be a gymnasium.Env, got {env!r}")
+        layer: Any = env
+        while isinstance(layer, gymnasium.Wrapper):
+            if isinstance(layer, gymnasium.wrappers.Autoreset):
+                raise ValueError(
+                    f"env must not reset itself, which nobody outside sees: put Autoreset around, got {env}"
+                )
+            layer = layer.env
         settings: dict[str, Any] = {
             "resample_every": resample_every,
             "warmup_episodes": warmup_episodes,
