@@ -638,6 +638,7 @@ class TestState:
         before.reset(), before.step({}), before.step({})
         env = scripted(2, [[0, 1]], mapping=1000, seed=1, resample_every=10, agents=["red", "blue"])
         env.assigner.load_state_dict(before.assigner.state_dict())
+        assert (env.agents, env.assigner.agents) == (("red", "blue"), ("red", "blue", "late"))
         drawn = [before.policy_ids["red"], before.policy_ids["blue"]]
         assert ids(env.reset()[1]) == drawn
         assert [ids(env.step(0)[-1]) for _ in range(2)] == [drawn] * 2

@@ -89,7 +89,7 @@ class PolicyMapAEC(PolicyTags[AgentID], BaseWrapper[AgentID, ObsType, ActionType
     def step(self, action: ActionType) -> None:
         """Steps the environment; agents that come late are given their policies in the order in which they come."""
         if self._failed:
-            self._refuse("a step")
+            self._refuse("step cannot be called")
         self.env.step(action)
         if self._generated:
             self._welcome(self.env.agents)
@@ -99,7 +99,7 @@ class PolicyMapAEC(PolicyTags[AgentID], BaseWrapper[AgentID, ObsType, ActionType
         """The infos of all agents, each a fresh dict with its tag."""
         self._require_reset("infos")
         if self._failed:
-            self._refuse("infos")
+            self._refuse("infos cannot be accessed")
         return self._tag_all(self.env.infos, self.env.agents)
 
     @override
@@ -107,7 +107,7 @@ class PolicyMapAEC(PolicyTags[AgentID], BaseWrapper[AgentID, ObsType, ActionType
         """Returns observation, cumulative reward, termination, truncation and tagged info of the agent to move."""
         self._require_reset("infos")
         if self._failed:
-            self._refuse("last()")
+            self._refuse("last cannot be called")
         agent = self.agent_selection
         env = self.env
         return (

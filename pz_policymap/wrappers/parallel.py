@@ -98,7 +98,7 @@ class PolicyMapParallel(PolicyTags[AgentID], BaseParallelWrapper[AgentID, ObsTyp
     ]:
         """Steps the environment; the infos that come back are tagged, terminal ones included."""
         if self._failed:
-            self._refuse("a step")
+            self._refuse("step cannot be called")
         outcome = self.env.step(actions)
         try:
             observations, rewards, terminations, truncations, infos = outcome

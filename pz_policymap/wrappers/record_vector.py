@@ -16,7 +16,7 @@ from pz_policymap.results.sums import added
 from pz_policymap.wrappers.autoreset import NOBODY, Autoreset, Ends, declared_mode, undeclared_mode
 from pz_policymap.wrappers.row_infos import policies_in, terminal_info
 from pz_policymap.wrappers.tally import Recording, Score, all_of
-from pz_policymap.wrappers.vector import MASK, PolicyMapVector, _names
+from pz_policymap.wrappers.vector import MASK, PolicyMapVector, agent_names
 from pz_policymap.wrappers.vector_infos import unpacked
 
 if TYPE_CHECKING:
@@ -47,8 +47,8 @@ class RecordResultsVector(VectorWrapper):
         self._recording = Recording(sinks, team_of, score, info_key)
         self._tagger = _policy_wrapper(env)
         if agents is None:
-            agents = 1 if self._tagger is None else self._tagger._agents
-        self._agents = tuple(_names(agents))
+            agents = 1 if self._tagger is None else self._tagger.agents
+        self._agents = tuple(agent_names(agents))
         seats = len(self._agents)
         if not seats or env.num_envs % seats:
             raise ValueError(f"agents must divide the {env.num_envs} rows of the environment, got {seats} agents")

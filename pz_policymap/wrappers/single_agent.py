@@ -46,9 +46,10 @@ class PolicyMapEnv(gymnasium.Wrapper[ObsType, ActType, ObsType, ActType], Record
 
     Raises:
         TypeError: If an argument has the wrong type, `env` included.
-        ValueError: If a number is out of range, or if the mapping cannot serve one seat or needs an `env_index` or a
-            `seed`; at reset and at a step, if `info_key` is taken, and at reset, if the mapping fails.
-        ResetNeeded: At a step before the first reset.
+        ValueError: If a number is out of range, if `env` resets itself, or if the mapping cannot serve one seat or
+            needs an `env_index` or a `seed`; at reset and at a step, if `info_key` is taken, and at reset, if the
+            mapping fails.
+        ResetNeeded: At a step before the first reset, or after a reset that failed so.
 
     Example:
         >>> import gymnasium

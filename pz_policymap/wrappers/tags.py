@@ -99,9 +99,9 @@ class PolicyTags(Generic[AgentID]):
         if not self._tags:
             raise AttributeError(f"{name} cannot be accessed before reset")
 
-    def _refuse(self, name: str) -> NoReturn:
+    def _refuse(self, what: str) -> NoReturn:
         """Raises the error of a failed reset, after which the old tags are not those of the new episode."""
-        raise ResetNeeded(f"{name} cannot be had: the last reset failed to begin an episode, so reset again")
+        raise ResetNeeded(f"{what}: the last reset failed to begin an episode, so reset again")
 
     def _take_forced(self, options: Info | None) -> tuple[dict[AgentID, int], Info | None]:
         """Returns the forced matchup, and what is left of reset's options for the environment."""

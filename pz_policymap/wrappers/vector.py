@@ -65,6 +65,7 @@ class PolicyMapVector(VectorWrapper):
     Attributes:
         assigner: The `PolicyAssigner` behind the tags, with an environment for every group of rows.
         info_key: The key of the tag.
+        agents: The agents of one environment in seat order, each of which has a row.
 
     Raises:
         TypeError: If an argument has the wrong type, `env` included.
@@ -99,7 +100,7 @@ class PolicyMapVector(VectorWrapper):
         if not isinstance(env, VectorEnv):
             raise TypeError(f"env must be a gymnasium.vector.VectorEnv, got {env!r}")
         super().__init__(env)
-        names = _names(agents)
+        names = agent_names(agents)
         if not names or env.num_envs % len(names):
             raise ValueError(f"agents must divide the {env.num_envs} rows of the environment, got {len(names)} agents")
         self.info_key = text("info_key", info_key)
@@ -114,9 +115,9 @@ class PolicyMapVector(VectorWrapper):
         )
         self._autoreset = declared_mode(env, autoreset_mode)
         self._takes_mask = self._autoreset is not None
-        self._agents = self.assigner.agents
+        self.agents = self.assigner.agents  # now: a state that is loaded may know agents that came late
         self._rows = RowPolicies(self.assigner)
-        self._failed = False  # in the middle of a step, which may leave some episodes without a draw
+        self._failed = False  # in the middle of a reset or a step, which may leave some episodes without a draw
         self._everyone = np.ones(env.num_envs, np.bool_)  # the mask of the tag
         self._everyone.flags.writeable = False
         self.assigner.watch(self._rows.unfinished)
@@ -196,13 +197,14 @@ class PolicyMapVector(VectorWrapper):
         """
         (forced, mask), options = taken(options, FORCED, MASK)
         envs = None if mask is None else self._masked(mask)
-        matchup = None if forced is None else forced_matchup(forced, self.assigner, self._agents)
+        matchup = None if forced is None else forced_matchup(forced, self.assigner, self.agents)
         observations, infos = self.env.reset(seed=seed, options=options)  # type: ignore[arg-type]  # lists are taken
         self._failed = True  # whatever raises from here on: the environment has begun anew
         infos = self._readable(infos)
         self._rows.begin(envs, _seed_of_all(seed) if envs is None else None, matchup)
+        tagged = self._tagged(infos, None)
         self._failed = False
-        return observations, self._tagged(infos, None)
+        return observations, tagged
 
     @override
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, Any]:
@@ -249,7 +251,7 @@ class PolicyMapVector(VectorWrapper):
 
     def _masked(self, mask: Any) -> NDArray[np.intp]:
         """Returns the environments that a mask of rows takes whole, or raises."""
-        name, rows, seats = f"options[{MASK!r}]", np.asarray(mask), len(self._agents)
+        name, rows, seats = f"options[{MASK!r}]", np.asarray(mask), len(self.agents)
         if rows.dtype != np.bool_:
             raise TypeError(f"{name} must be a boolean array, got {mask!r}")
         if rows.shape != (self.num_envs,):
@@ -260,7 +262,9 @@ class PolicyMapVector(VectorWrapper):
         if (groups != groups[:, :1]).any():
             raise ValueError(f"{name} must take the {seats} rows of an environment together, got {mask!r}")
         if (self._rows.policy_ids is None or self._failed) and not rows.all():
-            raise ValueError(f"{name} must take all rows at the first reset and after a failed one, got {mask!r}")
+            raise ValueError(
+                f"{name} must take all rows at the first reset and after a failed reset or step, got {mask!r}"
+            )
         return np.flatnonzero(groups[:, 0])
 
     def _require_reset(self, name: str) -> None:
@@ -268,12 +272,12 @@ class PolicyMapVector(VectorWrapper):
             raise ResetNeeded(f"{name} cannot be called before reset")
         if self._failed:
             raise ResetNeeded(
-                f"{name} cannot be called: a draw failed in the last step or reset, or its infos could not be tagged, "
-                f"so all must be reset"
+                f"{name} cannot be called: a draw failed in the last step or reset, or infos could not be tagged, "
+                "so all must be reset"
             )
 
 
-def _names(agents: int | Sequence[Hashable]) -> Sequence[Hashable]:
+def agent_names(agents: int | Sequence[Hashable]) -> Sequence[Hashable]:
     """Returns the names of the agents of one environment, a count's made up."""
     if isinstance(agents, Iterable) and not isinstance(agents, (str, bytes)):
         return in_order("agents", agents)
