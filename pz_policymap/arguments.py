@@ -88,7 +88,7 @@ def in_order(name: str, value: Any) -> tuple[Any, ...]:
 def seed_of(name: str, value: Any) -> int | tuple[int, ...]:
     """Returns a seed as `numpy.random.SeedSequence` takes it: an int from 0, or a tuple of them."""
     if _holds_several(value):
-        words = tuple(integer(f"{name}[{i}]", word, minimum=0) for i, word in enumerate(value))
+        words = tuple(integer(f"{name}[{i}]", word, minimum=0) for i, word in enumerate(in_order(name, value)))
         if not words:
             raise ValueError(f"{name} must hold at least one integer, got {value!r}")
         return words
@@ -113,7 +113,7 @@ def population(name: str, value: int | Sequence[int]) -> int | tuple[int, ...]:
 
 
 def _holds_several(value: Any) -> bool:
-    """Whether a value is no number by itself, as an array without axes is."""
+    """Returns whether a value is to be taken apart; an array without axes is a single number."""
     return isinstance(value, Iterable) and not isinstance(value, (str, bytes)) and getattr(value, "ndim", 1) != 0
 
 

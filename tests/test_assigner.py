@@ -155,7 +155,7 @@ class TestSeeds:
         with pytest.raises(ValueError, match="^seed starts all environments again, so it cannot come with rows$"):
             assigner_of(seed=None, num_envs=2).begin_episodes([0], seed=1)
 
-    @pytest.mark.parametrize("seed", [-1, 1.5, "1", True, [], [None], np.array(1.5), np.array([0.5]), [[1, 2]]])
+    @pytest.mark.parametrize("seed", [-1, 1.5, "1", True, [], [None], np.array(1.5), np.array([0.5]), [[1, 2]], {1, 2}])
     def test_what_is_no_seed_is_refused(self, seed):
         with pytest.raises((TypeError, ValueError), match="^seed"):
             assigner_of(seed=seed)
