@@ -304,7 +304,7 @@ class PolicyAssigner:
         Raises:
             TypeError: If `state` is no dict.
             ValueError: If it is of another version, or of an assigner with another mapping, cadence, seed, env index,
-                number of environments or agents; nothing has changed then.
+                number of environments or agents, or damaged; nothing has changed then.
         """
         if not isinstance(state, Mapping):
             raise TypeError(f"state must be a dict, got {type(state).__name__}")

@@ -154,7 +154,7 @@ class Payoff:
         `prior` games against one more policy rated 0; see `bradley_terry` for the sources.
 
         Raises:
-            ValueError: If `prior` is 0.
+            ValueError: If `prior` is 0, or so small beside the games that rounding loses it.
 
         Example:
             >>> payoff = Payoff(num_policies=2)
