@@ -8,6 +8,7 @@ import random
 import signal
 import sys
 import threading
+from functools import partial
 
 import numpy as np
 import pytest
@@ -126,9 +127,9 @@ class TestThreads:
         assert errors == []
         assert together == alone
 
-    @pytest.mark.parametrize("ledger", [pm.Payoff(2), pm.Payoff(2, decay=0.5), pm.PolicyStatistics(2)])
-    def test_a_ledger_that_threads_share_has_all_their_episodes(self, ledger):
-        threads, episodes = 4, 500
+    @pytest.mark.parametrize("make", [pm.Payoff, partial(pm.Payoff, decay=0.5), pm.PolicyStatistics])
+    def test_a_ledger_that_threads_share_has_all_their_episodes(self, make):
+        ledger, threads, episodes = make(2), 4, 500
         game, start = pm.Episode([0, 1], [1.0, 0.0], lengths=[1, 1]), threading.Barrier(threads)
 
         def play():
@@ -165,10 +166,11 @@ class TestThreads:
                 child = os.fork()
                 if not child:
                     signal.alarm(20)  # ends it where it hangs
+                    before = payoff.wins[0, 1]
                     try:
                         payoff.record(pm.Episode([0, 1], [1.0, 0.0]))
                     finally:
-                        os._exit(int(payoff.wins[0, 1] == 0))
+                        os._exit(int(payoff.wins[0, 1] != before + 1))
                 assert os.waitpid(child, 0)[1] == 0
         finally:
             over.set()

@@ -232,14 +232,16 @@ def warnings_of(make: Callable[[], Any], api: str) -> set[str]:
         warnings.simplefilter("always")
         env = make()
         for seed in (7, None):
-            env.reset(seed=seed)
             if api == "aec":
+                env.reset(seed=seed)
+                seed_actions(env)
                 for agent in env.agent_iter(CYCLES):
                     observation, _, termination, truncation, info = env.last()
                     over = termination or truncation
                     env.step(None if over else env.action_space(agent).sample(mask(observation, info)))
             else:
                 observations, infos = env.reset(seed=seed)
+                seed_actions(env)
                 for _ in range(CYCLES):
                     if not env.agents:
                         break
@@ -247,6 +249,12 @@ def warnings_of(make: Callable[[], Any], api: str) -> set[str]:
                     observations, *_, infos = env.step(actions)
         env.close()
     return {f"{warning.category.__name__}: {warning.message}" for warning in caught}
+
+
+def seed_actions(env: Any) -> None:
+    """Lets an environment be played like any other one of its kind."""
+    for agent in env.agents:
+        env.action_space(agent).seed(7)
 
 
 def mask(observation: Any, info: Any) -> Any:

@@ -427,7 +427,7 @@ class TestStatesThatDoNotFit:
         with pytest.raises(ValueError, match=f"^state does not fit: '{path[-1]}' must be integers from -1 to"):
             assigner_of(agents=["a", "b"], env_index=1).load_state_dict(state)
 
-    def test_a_seed_that_is_none_or_missing_is_told_by_name(self):
+    def test_a_seed_that_is_no_seed_or_none_is_told_by_name(self):
         assigner = assigner_of(agents=["a", "b"], env_index=1)
         for seed, message in [(-1, "seed must be"), ([], "seed must"), (None, "it has seed=None, and a draw that")]:
             with pytest.raises(ValueError, match=f"^state does not fit: {message}"):
