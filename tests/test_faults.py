@@ -12,6 +12,7 @@ import sys
 import time
 import tracemalloc
 import zipfile
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -248,6 +249,27 @@ class TestSinksThatRaise:
                 step(env)
         assert first == last
         assert [record.returns for record in first] == [(1.0,)] * 12
+
+    @pytest.mark.parametrize(
+        ("errors", "raised"),
+        [
+            ([OSError("first"), ValueError("second")], OSError),
+            ([KeyboardInterrupt, OSError], KeyboardInterrupt),
+            ([OSError, KeyboardInterrupt], KeyboardInterrupt),
+        ],
+    )
+    @pytest.mark.parametrize("mode", Autoreset)
+    def test_of_the_errors_of_several_sinks_a_ctrl_c_is_raised_or_else_the_first(self, mode, errors, raised):
+        def unlucky(error, episode):
+            raise error
+
+        env = pm.RecordResults(
+            pm.wrap(PuppetVector(2, mode), 4, seed=0), *(partial(unlucky, error) for error in errors)
+        )
+        tell(env), env.reset()
+        tell(env, ends=[0, 1])
+        with pytest.raises(raised):
+            step(env)
 
     @pytest.mark.parametrize("name", ["aec", "parallel"])
     def test_an_episode_whose_first_sink_raises_reaches_the_others_once(self, name):

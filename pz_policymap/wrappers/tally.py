@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
@@ -170,10 +169,15 @@ class Tally:
 
 
 def all_of(calls: Sequence[Callable[[], object]]) -> None:
-    """Makes all of the calls, whichever of them raises, even a Ctrl-C; the last error is raised then."""
-    with ExitStack() as stack:
-        for call in reversed(calls):  # it makes the latest first
-            stack.callback(call)
+    """Makes all of the calls, whichever of them raises, even a Ctrl-C; that, or else the first error, is raised then."""
+    errors: list[BaseException] = []
+    for call in calls:
+        try:
+            call()
+        except BaseException as error:  # noqa: BLE001  # it is raised below
+            errors.append(error)
+    if errors:
+        raise min(errors, key=lambda error: isinstance(error, Exception))  # a Ctrl-C is none, and False comes first
 
 
 def _receiver(sink: Any) -> Callable[[Episode], object]:
