@@ -33,10 +33,18 @@ def test_counters_past_32_bits_are_right(episode):
         ({"resample_every": 2.5}, TypeError, "resample_every must be an integer, got 2.5"),
         ({"resample_every": True}, TypeError, "resample_every must be an integer, got True"),
         ({"resample_every": None}, TypeError, "resample_every must be an integer, got None"),
-        ({"warmup_episodes": -1}, ValueError, r"warmup_episodes must be from 0 to \d+, got -1"),
+        ({"warmup_episodes": -1}, ValueError, r"warmup_episodes must be from 0 to 4611686018427387904, got -1"),
+        ({"warmup_episodes": 2**62 + 1}, ValueError, "warmup_episodes must be from 0 to 4611686018427387904, got"),
+        ({"resample_every": 2**62 + 1}, ValueError, "resample_every must be from 1 to 4611686018427387904, got"),
         ({"warmup_episodes": 1.0}, TypeError, "warmup_episodes must be an integer, got 1.0"),
     ],
 )
 def test_bad_settings_are_refused(settings, error, message):
     with pytest.raises(error, match=f"^{message}"):
         Cadence(**settings)
+
+
+def test_settings_are_kept_in_plain_types_up_to_the_largest():
+    assert Cadence(np.int64(2**62), np.int64(2**62)) == Cadence(2**62, 2**62)
+    cadence = Cadence(np.int8(3), np.int8(4))
+    assert (type(cadence.resample_every), type(cadence.warmup_episodes)) == (int, int)

@@ -65,7 +65,7 @@ def test_the_largest_bits_are_never_rounded_up_to_the_number_of_policies(high):
 
 @pytest.mark.parametrize("stream", [-1, MAX_STREAM + 1, 1.5, True])
 def test_a_stream_out_of_range_is_refused(stream):
-    with pytest.raises((TypeError, ValueError), match="stream"):
+    with pytest.raises((TypeError, ValueError), match="^stream must be"):
         Draw.at(0, ["a"], [0], [0]).bits(stream)
 
 
@@ -75,6 +75,7 @@ def test_select_keeps_each_seats_bits_and_agents_in_the_order_given():
     assert some.agents == ("agent_11", "agent_0", "agent_6")
     np.testing.assert_array_equal(some.bits(2), draw.bits(2)[:, [11, 0, 6]])
     np.testing.assert_array_equal(some.select([1, 2]).bits(), draw.bits()[:, [0, 6]])
+    np.testing.assert_array_equal(draw.select(range(11, -1, -1)).bits(), draw.bits()[:, ::-1])
 
 
 @pytest.mark.parametrize(
@@ -100,7 +101,9 @@ def test_what_cannot_be_drawn_is_refused(call, error, message):
 
 
 def test_no_environment_draws_nothing():
-    assert Uniform(4).assign(Draw.at(0, ["a", "b"], [], [])).shape == (0, 2)
+    draw = Draw.at(0, ["a", "b"], [], [])
+    assert Uniform(4).assign(draw).shape == (0, 2)
+    assert draw.env_index.dtype == draw.episode.dtype == np.int64
 
 
 def test_a_child_has_bits_of_its_own_for_each_key_and_depth():

@@ -261,6 +261,9 @@ TWO, FOUR = np.int64(2), np.array(4)
 def test_settings_are_kept_as_plain_values(kind, given, plain):
     rule = kind(*given)
     assert rule == kind(*plain)
+    assert all(
+        getattr(rule, setting.name) == value for setting, value in zip(fields(rule)[1:], plain[1:], strict=False)
+    )
     assert rule.fingerprint == kind(*plain).fingerprint
     kept = [getattr(rule, setting.name) for setting in fields(rule)]
     for value in [*kept, *(one for values in kept if isinstance(values, (dict, tuple)) for one in values)]:
@@ -370,7 +373,7 @@ def test_a_subclass_of_a_rule_is_told_apart_by_its_own_settings():
 def test_huge_weights_are_weighed_and_not_added_up_to_infinity():
     policies = Weighted([1e308, 1e308, 1e308]).assign(draw_of(num_envs=500))
     assert set(policies.ravel().tolist()) == {0, 1, 2}
-    rows = Focal(Fixed(1), Weighted([[1e308, 1e308], [1e-10, 1e-10]]), rotate=False)
+    rows = Focal(Fixed(1), Weighted([[1e308, 1e308], [1e-300, 1e-300]]), rotate=False)
     assert set(rows.assign(draw_of(num_envs=500))[:, 1:].ravel().tolist()) == {0, 1}
 
 

@@ -45,6 +45,14 @@ def test_it_is_the_shuffle_of_the_paper(size, key, data):
     assert found.tolist() == [swap_or_not(position, size, key)]
 
 
+def test_positions_and_keys_broadcast():
+    keys = keys_of(6).reshape(2, 3, 1)
+    places = permuted(np.arange(4), 9, keys)
+    assert places.shape == (2, 3, 4)
+    for index in np.ndindex(2, 3, 4):
+        assert places[index] == swap_or_not(index[2], 9, int(keys[index[:2]][0]))
+
+
 @settings(max_examples=60, deadline=None)
 @given(size=st.integers(1, 3000), key=st.integers(0, WORD))
 def test_every_place_is_taken_once_whatever_the_size(size, key):

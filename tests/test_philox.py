@@ -78,6 +78,7 @@ def test_environments_in_disorder_whose_ends_look_like_a_run_give_the_words_of_e
 def test_the_switch_between_runs_and_arrays_cannot_be_seen(runs):
     env_index = np.concatenate([np.arange(1000 * run, 1000 * run + 300 // runs + 5) for run in range(runs)])
     words = Source(0).words(env_index, 0, np.full(len(env_index), 2), 0)
+    assert words.dtype == np.uint64  # equal to floats that had lost bits they would be, too
     np.testing.assert_array_equal(words, [reference(0, int(i), 0, 2, 0) for i in env_index])
 
 
