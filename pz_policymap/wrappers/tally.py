@@ -169,12 +169,12 @@ class Tally:
 
 
 def all_of(calls: Sequence[Callable[[], object]]) -> None:
-    """Makes all of the calls, whichever of them raises, even a Ctrl-C; that, or else the first error, is raised then."""
+    """Makes all of the calls, whichever of them raises, even a Ctrl-C, which is raised then, or else the first error."""
     errors: list[BaseException] = []
     for call in calls:
         try:
             call()
-        except BaseException as error:  # noqa: BLE001  # it is raised below
+        except BaseException as error:  # noqa: BLE001, PERF203  # one is raised below
             errors.append(error)
     if errors:
         raise min(errors, key=lambda error: isinstance(error, Exception))  # a Ctrl-C is none, and False comes first
