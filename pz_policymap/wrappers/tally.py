@@ -169,7 +169,7 @@ class Tally:
 
 
 def all_of(calls: Sequence[Callable[[], object]]) -> None:
-    """Makes all of the calls, whichever of them raises, even a Ctrl-C, which is raised then, or else the first error."""
+    """Makes all of the calls, whatever they raise: a Ctrl-C is raised afterwards, or else the first error."""
     errors: list[BaseException] = []
     for call in calls:
         try:
