@@ -341,12 +341,12 @@ class PolicyAssigner:
         if source is None and played.any():
             raise ValueError("state does not fit: it has seed=None, and a draw that was made from one")
         same_rule = drawn_by == rule.fingerprint
-        # Of many environments some may still play what an older mapping drew, but not all: the latest draw was another.
-        highest = policy_ids.max(axis=1, initial=-1)[played].min(initial=MAX_INDEX)
-        if same_rule and played.any() and rule.num_policies is not None and highest >= rule.num_policies:
-            raise ValueError(f"state does not fit: 'policies' must be below {rule.num_policies}, got {highest}")
         bound = rule  # of an older rule the name alone is known; nobody but a late agent could tell
         if same_rule and played.any():
+            # Of many environments some may play what an older mapping drew, but not all: the latest draw was another.
+            highest = policy_ids[played].max(axis=1).min()
+            if rule.num_policies is not None and highest >= rule.num_policies:
+                raise ValueError(f"state does not fit: 'policies' must be below {rule.num_policies}, got {highest}")
             said = iter(weights)
             try:
                 bound = rule.bind(lambda _: next(said))

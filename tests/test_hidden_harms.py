@@ -150,6 +150,34 @@ class TestThreads:
             sys.setswitchinterval(before)
         assert ledger.episodes.max() == threads * episodes
 
+    @pytest.mark.parametrize(
+        ("make", "read"),
+        [
+            *((pm.Payoff, name) for name in ("wins", "games", "decayed", "win_rates", "mean_returns")),
+            *((pm.PolicyStatistics, name) for name in ("mean_return", "scalars")),
+        ],
+    )
+    def test_a_ledger_may_be_read_while_it_grows_in_another_thread(self, make, read):
+        ledger, over = make(2), threading.Event()
+
+        def grow():
+            while not over.is_set() and ledger.num_policies < 200:
+                ledger.grow(ledger.num_policies + 1)
+
+        growing = threading.Thread(target=grow)
+        before = sys.getswitchinterval()
+        sys.setswitchinterval(1e-6)
+        try:
+            growing.start()
+            while growing.is_alive():
+                value = getattr(ledger, read)
+                if callable(value):
+                    value()
+        finally:
+            over.set()
+            growing.join()
+            sys.setswitchinterval(before)
+
     @pytest.mark.skipif(not hasattr(os, "fork"), reason="POSIX forks")
     @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
     def test_a_process_that_is_forked_while_a_thread_records_records_on(self):

@@ -103,14 +103,15 @@ class Payoff:
     @property
     def games(self) -> IntMatrix:
         """How many games i and j had; a policy has none with itself."""
-        games: IntMatrix = self.wins + self.losses + self.draws
+        wins, draws = self._read(_WINS, _DRAWS)
+        games: IntMatrix = (wins + wins.T + draws).astype(np.int64)
         return games
 
     @property
     def decayed(self) -> Counts:
         """The same four with old games counting less; without decay they are the raw ones."""
         first = _WINS if self.decay == 1.0 else _DECAYED_WINS
-        wins, draws = self._table[..., first].copy(), self._table[..., first + 1].copy()
+        wins, draws = self._read(first, first + 1)
         return Counts(wins, draws, wins.T, wins + wins.T + draws)
 
     @property
@@ -140,9 +141,9 @@ class Payoff:
         An episode counts once, with the mean over the seats of i. The diagonal is self-play: episodes in which i had
         several seats. Not decayed.
         """
-        shared = self._table[..., _EPISODES]
+        shared, total = self._read(_EPISODES, _RETURN)
         means: Matrix = np.full(shared.shape, np.nan)
-        np.divide(self._table[..., _RETURN], shared, out=means, where=shared > 0.0)
+        np.divide(total, shared, out=means, where=shared > 0.0)
         return means
 
     def ratings(self) -> Ratings:
@@ -272,8 +273,13 @@ class Payoff:
             self._table = _enlarged(table, max(size, self.num_policies))
 
     def _counted(self, entry: int) -> IntMatrix:
-        counts: IntMatrix = self._table[..., entry].astype(np.int64)
+        counts: IntMatrix = self._read(entry)[0].astype(np.int64)
         return counts
+
+    def _read(self, *entries: int) -> list[Matrix]:
+        """Returns copies of these entries of all pairs, of one and the same moment."""
+        with LOCK:
+            return [self._table[..., entry].copy() for entry in entries]
 
 
 def _enlarged(table: Matrix, size: int) -> Matrix:

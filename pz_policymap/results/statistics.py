@@ -83,15 +83,16 @@ class PolicyStatistics:
             prefix: What stands before a policy's number: "policy_0/episodes", "policy_0/steps",
                 "policy_0/mean_return", "policy_0/mean_length".
         """
-        columns = {
-            "episodes": self._episodes.tolist(),
-            "steps": self._steps.tolist(),
-            "mean_return": self.mean_return.tolist(),
-            "mean_length": self.mean_length.tolist(),
-        }
+        with LOCK:  # all of the same moment
+            columns = {
+                "episodes": self._episodes.tolist(),
+                "steps": self._steps.tolist(),
+                "mean_return": self.mean_return.tolist(),
+                "mean_length": self.mean_length.tolist(),
+            }
         return {
             f"{prefix}{policy}/{name}": float(values[policy])
-            for policy in range(self.num_policies)
+            for policy in range(len(columns["episodes"]))
             for name, values in columns.items()
             if not math.isnan(values[policy])
         }
@@ -172,7 +173,8 @@ class PolicyStatistics:
             self.grow(size)
 
     def _mean(self, column: int) -> NDArray[np.float64]:
-        held = np.minimum(self._episodes, self.window)
+        with LOCK:
+            held, total = np.minimum(self._episodes, self.window), self._recent[..., column].sum(axis=1)
         means: NDArray[np.float64] = np.full(len(held), np.nan)
-        np.divide(self._recent[..., column].sum(axis=1), held, out=means, where=held > 0)
+        np.divide(total, held, out=means, where=held > 0)
         return means
