@@ -82,6 +82,22 @@ def test_the_switch_between_runs_and_arrays_cannot_be_seen(runs):
     np.testing.assert_array_equal(words, [reference(0, int(i), 0, 2, 0) for i in env_index])
 
 
+@pytest.mark.parametrize(
+    ("env_index", "episode"),
+    [
+        ([0, 0, 2], [5] * 3),
+        ([0, *[1] * 299], [5] * 300),
+        (range(0, 800, 2), [5] * 400),
+        (range(0, 1200, 3), [5] * 400),
+        (range(400), range(400)),
+        (range(400), [5] * 100 + [6] + [5] * 299),
+    ],
+)
+def test_what_is_nearly_a_run_is_not_taken_for_one(env_index, episode):
+    words = Source(0).words(np.array(env_index), 0, np.array(episode), 0)
+    np.testing.assert_array_equal(words, [reference(0, i, 0, k, 0) for i, k in zip(env_index, episode, strict=True)])
+
+
 def test_no_environment_gives_no_words():
     assert Source(0).words(np.array([], np.int64), 0, np.array([], np.int64), 0).shape == (0, 4)
 
