@@ -8,7 +8,7 @@ import nox
 
 nox.options.default_venv_backend = "virtualenv"
 nox.options.error_on_missing_interpreters = True
-# CI's. By hand: `oldest`, all tests with the oldest versions.
+# CI's. By hand: `oldest`, all tests with the oldest versions, and `mutants`, which changes of the core no test notices.
 nox.options.sessions = [
     "stable_baselines3", "rllib", "coverage", "torch", "agilerl", "tianshou", "torchrl", "sample_factory",
     "lowest", "pythons", "examples", "package", "docs", "benchmarks",
@@ -73,6 +73,14 @@ def coverage(session: nox.Session) -> None:
     slow = ("registry", "killed_run", "long_runs", "scale", "many_workers", "statistics", "examples_selfplay")
     left_out = (f"--ignore=tests/test_{name}.py" for name in slow)
     session.run("python", "-m", "pytest", "--quiet", "--numprocesses", "auto", "--cov", *left_out, *session.posargs)
+
+
+@nox.session
+def mutants(session: nox.Session) -> None:
+    """Which small changes of the core no test notices; most of an hour on two cores."""
+    session.install(".[test]", "mutmut==3.8.1")
+    session.run("python", "-m", "pip", "uninstall", "--quiet", "--yes", "pz-policymap")  # its copies are to be tested
+    session.run("python", "tests/mutants.py", *session.posargs)
 
 
 @nox.session

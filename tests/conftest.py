@@ -9,12 +9,15 @@ import pytest
 from pz_policymap.mappings.base import PolicyMapping, describe
 
 try:
-    from hypothesis import settings
+    from hypothesis import HealthCheck, settings
 except ImportError:  # where a framework's own tests run, which need none
     settings = None
 else:
     settings.register_profile("tests", deadline=None)  # machines are shared: no test is timed
     settings.register_profile("long", deadline=None, max_examples=2000)
+    settings.register_profile(  # the same examples for every mutant, and not many
+        "mutants", deadline=None, max_examples=40, derandomize=True, database=None, suppress_health_check=[*HealthCheck]
+    )
     settings.load_profile("tests")
 
 os.environ["SDL_VIDEODRIVER"] = "dummy"  # pygame reads it when the first environment imports it
