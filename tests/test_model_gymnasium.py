@@ -188,6 +188,8 @@ class VectorMachine(Machine):
         call = lambda: self.env.reset(seed=given, options=options or None)  # noqa: E731
         result = self.together(call, PlannedError if fail else None, begin=begin)
         if result is None:
+            if not fail:
+                self.a_draw_failed()
             return
         present, self.models = self.models, past
         for env in over:
@@ -221,7 +223,9 @@ class VectorMachine(Machine):
         result = self.together(call, PlannedError if fail else None, begin=begin)
         if result is None:
             if not fail:
-                self.a_draw_failed(over)
+                self.a_draw_failed()
+                for env in over:
+                    self.models[env].unfinished &= self.mode != "SameStep"
             return
         self.begun(due)
         for env in range(self.num_envs):
@@ -247,13 +251,13 @@ class VectorMachine(Machine):
         if self.kind == "by hand":
             self.end_episodes(by_hand, as_mask=truncated)
 
-    def a_draw_failed(self, over):
-        """In a step: some episodes are without one, so all must be reset."""
+    def a_draw_failed(self):
+        """Some episodes are without one, so all must be reset."""
         for call in (lambda: self.env.step(np.zeros(self.env.num_envs, int)), lambda: self.policies.end_episodes([0])):
-            with pytest.raises(ResetNeeded, match="a draw failed in the last step"):
+            with pytest.raises(
+                ResetNeeded, match="before reset" if self.is_new else "a draw failed in the last step or"
+            ):
                 call()
-        for env in over:
-            self.models[env].unfinished &= self.mode != "SameStep"
         self.reset_needed = True
 
     def end_episodes(self, chosen, as_mask):
