@@ -10,7 +10,7 @@ from pettingzoo.utils.wrappers import BaseWrapper
 from typing_extensions import override
 
 from pz_policymap.mappings.convert import MappingLike
-from pz_policymap.wrappers.tags import Info, PolicyTags
+from pz_policymap.wrappers.tags import Info, PolicyTags, reset_failed
 
 
 class PolicyMapAEC(PolicyTags[AgentID], BaseWrapper[AgentID, ObsType, ActionType]):
@@ -89,7 +89,7 @@ class PolicyMapAEC(PolicyTags[AgentID], BaseWrapper[AgentID, ObsType, ActionType
     def step(self, action: ActionType) -> None:
         """Steps the environment; agents that come late are given their policies in the order in which they come."""
         if self._failed:
-            self._refuse("step cannot be called")
+            raise reset_failed("step cannot be called")
         self.env.step(action)
         if self._generated:
             self._welcome(self.env.agents)
@@ -99,7 +99,7 @@ class PolicyMapAEC(PolicyTags[AgentID], BaseWrapper[AgentID, ObsType, ActionType
         """The infos of all agents, each a fresh dict with its tag."""
         self._require_reset("infos")
         if self._failed:
-            self._refuse("infos cannot be accessed")
+            raise reset_failed("infos cannot be accessed")
         return self._tag_all(self.env.infos, self.env.agents)
 
     @override
@@ -107,7 +107,7 @@ class PolicyMapAEC(PolicyTags[AgentID], BaseWrapper[AgentID, ObsType, ActionType
         """Returns observation, cumulative reward, termination, truncation and tagged info of the agent to move."""
         self._require_reset("infos")
         if self._failed:
-            self._refuse("last cannot be called")
+            raise reset_failed("last cannot be called")
         agent = self.agent_selection
         env = self.env
         return (

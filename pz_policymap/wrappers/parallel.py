@@ -10,7 +10,7 @@ from pettingzoo.utils.wrappers import BaseParallelWrapper
 from typing_extensions import override
 
 from pz_policymap.mappings.convert import MappingLike
-from pz_policymap.wrappers.tags import Info, PolicyTags, tagged_at_once
+from pz_policymap.wrappers.tags import Info, PolicyTags, reset_failed, tagged_at_once
 
 
 class PolicyMapParallel(PolicyTags[AgentID], BaseParallelWrapper[AgentID, ObsType, ActionType]):
@@ -98,7 +98,7 @@ class PolicyMapParallel(PolicyTags[AgentID], BaseParallelWrapper[AgentID, ObsTyp
     ]:
         """Steps the environment; the infos that come back are tagged, terminal ones included."""
         if self._failed:
-            self._refuse("step cannot be called")
+            raise reset_failed("step cannot be called")
         outcome = self.env.step(actions)
         try:
             observations, rewards, terminations, truncations, infos = outcome

@@ -15,7 +15,7 @@ from pz_policymap.arguments import text
 from pz_policymap.assigner import PolicyAssigner
 from pz_policymap.mappings.convert import MappingLike
 from pz_policymap.wrappers.forced import AS_DRAWN, forced_matchup, taken
-from pz_policymap.wrappers.tags import FORCED, Info
+from pz_policymap.wrappers.tags import FORCED, Info, reset_failed
 from pz_policymap.wrappers.vector_infos import check_free
 
 AGENT = "agent_0"  # Gymnasium has no name for whom it is about
@@ -152,7 +152,7 @@ class PolicyMapEnv(gymnasium.Wrapper[ObsType, ActType, ObsType, ActType], Record
         if self._policy_id is None:
             raise ResetNeeded("step cannot be called before reset")
         if self._failed:
-            raise ResetNeeded("step cannot be called: the last reset failed to begin an episode, so reset again")
+            raise reset_failed("step cannot be called")
         observation, reward, terminated, truncated, info = self.env.step(action)
         self._playing = not (terminated or truncated)
         check_free(info, self.info_key)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Generic, NoReturn
+from typing import Any, Generic
 
 from gymnasium.error import ResetNeeded
 from pettingzoo.utils.env import AgentID
@@ -99,10 +99,6 @@ class PolicyTags(Generic[AgentID]):
         if not self._tags:
             raise AttributeError(f"{name} cannot be accessed before reset")
 
-    def _refuse(self, what: str) -> NoReturn:
-        """Raises the error of a failed reset, after which the old tags are not those of the new episode."""
-        raise ResetNeeded(f"{what}: the last reset failed to begin an episode, so reset again")
-
     def _take_forced(self, options: Info | None) -> tuple[dict[AgentID, int], Info | None]:
         """Returns the forced matchup, and what is left of reset's options for the environment."""
         if not options or FORCED not in options:
@@ -197,6 +193,11 @@ def tagged_at_once(
     except (KeyError, TypeError):
         return None  # an agent without an info, or one that has come late
     return tagged
+
+
+def reset_failed(what: str) -> ResetNeeded:
+    """Returns the error about what cannot be had after a failed reset: the old tags are not the new episode's."""
+    return ResetNeeded(f"{what}: the last reset failed to begin an episode, so reset again")
 
 
 def _check_there(forced: Collection[Any], agents: Collection[Any]) -> None:
