@@ -227,7 +227,7 @@ class Payoff:
                 f"decay must be 1.0 in both ledgers, got {self.decay} and {other.decay}: decayed counts depend on the "
                 f"order of games; let workers send episodes, which one ledger records"
             )
-        with LOCK:
+        with LOCK:  # into a copy: a merge that is interrupted has changed nothing
             table, theirs = _enlarged(self._table, max(self.num_policies, other.num_policies)), other._table
             mine = table[: other.num_policies, : other.num_policies]
             total, rest = added(mine[..., _RETURN], mine[..., _REST], theirs[..., _RETURN])
