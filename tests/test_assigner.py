@@ -18,6 +18,20 @@ def assigner_of(mapping=8, agents=AGENTS, **settings):
     return PolicyAssigner(mapping, agents, **{"seed": 0, **settings})
 
 
+class Mine(PolicyMapping):
+    """Another rule, told on."""
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    @property
+    def children(self):
+        return (self.inner,)
+
+    def assign(self, draw):
+        return self.inner.assign(draw)
+
+
 def played(assigner, episodes):
     return [assigner.begin_episodes()[0].tolist() for _ in range(episodes)]
 
@@ -305,18 +319,11 @@ class TestFaults:
         with pytest.raises((TypeError, ValueError), match="row must be"):
             assigner_of(num_envs=3).assignment(row)
 
+    def test_a_rule_of_ones_own_checks_the_rules_in_it(self):
+        with pytest.raises(ValueError, match="^policy must name every agent, got none for 'b'"):
+            Mine(Fixed({"a": 0})).check(("a", "b"))
+
     def test_a_rule_that_nests_weights_and_does_not_bind_them_is_told_so(self):
-        class Mine(PolicyMapping):
-            def __init__(self, inner):
-                self.inner = inner
-
-            @property
-            def children(self):
-                return (self.inner,)
-
-            def assign(self, draw):
-                return self.inner.assign(draw)
-
         assigner_of(Mine(Uniform(4))).begin_episodes()
         with pytest.raises(TypeError, match="Mine must define bind"):
             assigner_of(Mine(Weighted(lambda: [1, 1]))).begin_episodes()

@@ -99,6 +99,25 @@ class TestWarnings:
         assert log
 
 
+@pytest.fixture
+def alternating():
+    """Threads take turns as often as they can."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+def in_threads(*targets):
+    """Runs functions at the same time, to their ends."""
+    threads = [threading.Thread(target=target) for target in targets]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+@pytest.mark.usefixtures("alternating")
 class TestThreads:
     @pytest.mark.parametrize("rule", RULES)
     def test_environments_in_many_threads_play_what_each_plays_alone(self, rule):
@@ -114,16 +133,7 @@ class TestThreads:
             except Exception as error:  # noqa: BLE001  # whatever it is
                 errors.append(error)
 
-        before = sys.getswitchinterval()
-        sys.setswitchinterval(1e-6)
-        try:
-            threads = [threading.Thread(target=play, args=(i,)) for i in range(len(plays))]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
-        finally:
-            sys.setswitchinterval(before)
+        in_threads(*(partial(play, i) for i in range(len(plays))))
         assert errors == []
         assert together == alone
 
@@ -138,16 +148,7 @@ class TestThreads:
                 ledger.record(game)
                 ledger.grow(ledger.num_policies)
 
-        before = sys.getswitchinterval()
-        sys.setswitchinterval(1e-6)
-        try:
-            playing = [threading.Thread(target=play) for _ in range(threads)]
-            for thread in playing:
-                thread.start()
-            for thread in playing:
-                thread.join()
-        finally:
-            sys.setswitchinterval(before)
+        in_threads(*[play] * threads)
         assert ledger.episodes.max() == threads * episodes
 
     @pytest.mark.parametrize(
@@ -165,10 +166,8 @@ class TestThreads:
                 ledger.grow(ledger.num_policies + 1)
 
         growing = threading.Thread(target=grow)
-        before = sys.getswitchinterval()
-        sys.setswitchinterval(1e-6)
+        growing.start()
         try:
-            growing.start()
             while growing.is_alive():
                 value = getattr(ledger, read)
                 if callable(value):
@@ -176,7 +175,6 @@ class TestThreads:
         finally:
             over.set()
             growing.join()
-            sys.setswitchinterval(before)
 
     @pytest.mark.skipif(not hasattr(os, "fork"), reason="POSIX forks")
     @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")

@@ -261,29 +261,11 @@ TWO, FOUR = np.int64(2), np.array(4)
 def test_settings_are_kept_as_plain_values(kind, given, plain):
     rule = kind(*given)
     assert rule == kind(*plain)
-    assert all(
-        getattr(rule, setting.name) == value for setting, value in zip(fields(rule)[1:], plain[1:], strict=False)
-    )
     assert rule.fingerprint == kind(*plain).fingerprint
     kept = [getattr(rule, setting.name) for setting in fields(rule)]
+    assert kept[1 : len(plain)] == plain[1:]
     for value in [*kept, *(one for values in kept if isinstance(values, (dict, tuple)) for one in values)]:
         assert not isinstance(value, (np.generic, np.ndarray)), rule
-
-
-def test_a_rule_of_ones_own_checks_the_rules_in_it():
-    class Late(PolicyMapping):
-        def __init__(self, inner):
-            self.inner = inner
-
-        @property
-        def children(self):
-            return (self.inner,)
-
-        def assign(self, draw):
-            return self.inner.assign(draw)
-
-    with pytest.raises(ValueError, match="^policy must name every agent, got none for 'b'"):
-        Late(Fixed({"a": 0})).check(("a", "b"))
 
 
 def test_settings_stay_as_they_were_given():
