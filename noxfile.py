@@ -22,10 +22,11 @@ TEST_TOOLS = ("hypothesis", "pytest", "pytest-xdist", "rich", "scipy")
 
 # What a version of Python or of NumPy could change: bits, arrays, states, and each kind of wrapper.
 CORE_TESTS = tuple(
-    f"tests/test_{name}.py"
+    f"tests/{name}"
     for name in (
-        "golden", "philox", "draw", "permutation", "cadence", "assigner", "mappings", "results", "state",
-        "pettingzoo_wrappers", "single_agent", "vector",
+        "contract/test_golden.py", "mappings", "randomness", "results", "test_assigner.py", "test_cadence.py",
+        "test_checkpoint.py", "wrappers/test_pettingzoo_wrappers.py", "wrappers/test_single_agent.py",
+        "wrappers/test_vector.py",
     )
 )  # fmt: skip
 
@@ -70,8 +71,11 @@ def _core_tests(session: nox.Session, resolution: str) -> None:
 def coverage(session: nox.Session) -> None:
     """Every branch of the package is run by its tests; those that take long and add no branch are left out."""
     session.install("--editable", ".[test]", TORCH)  # with tensors
-    slow = ("registry", "killed_run", "long_runs", "scale", "many_workers", "statistics", "examples_selfplay")
-    left_out = (f"--ignore=tests/test_{name}.py" for name in slow)
+    slow = (
+        "wrappers/test_registry", "contract/test_killed_run", "contract/test_long_runs", "contract/test_scale",
+        "contract/test_many_workers", "randomness/test_draw_statistics", "examples/test_self_play",
+    )  # fmt: skip
+    left_out = (f"--ignore=tests/{name}.py" for name in slow)
     session.run("python", "-m", "pytest", "--quiet", "--numprocesses", "auto", "--cov", *left_out, *session.posargs)
 
 
@@ -112,7 +116,7 @@ def torch(session: nox.Session) -> None:
     """Batches of torch tensors, split by policy and put together again, and the example that learns from them."""
     session.install(".[test]", TORCH)
     session.run("python", "-c", "import torch")  # without it the tests would skip
-    tests = ("tests/test_routing.py", "tests/test_nested.py", "tests/test_recurrent.py")
+    tests = ("tests/batching",)
     options = ("--override-ini=addopts=", "--import-mode=importlib")
     session.run("python", "-m", "pytest", "-q", *options, *tests, "tests/frameworks/test_torch_example.py")
 

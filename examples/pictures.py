@@ -74,7 +74,7 @@ def tournament(cycles, seed=0):
     policies = list(PLAYERS.values())
     payoff = pm.Payoff(len(policies))
     mapping = pm.RoundRobin(len(policies), self_matches=False)
-    env = pm.RecordResults(pm.wrap(connect_four_v3.env(), mapping, resample_every=1, seed=seed, env_index=0), payoff)
+    env = pm.record_results(pm.wrap(connect_four_v3.env(), mapping, resample_every=1, seed=seed, env_index=0), payoff)
     for _game in range(cycles * mapping.num_matchups(2)):
         env.reset()
         for _ in env.agent_iter():

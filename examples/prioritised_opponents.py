@@ -65,7 +65,7 @@ def search(weighting, seed):
     payoff = pm.Payoff(NUM_OPPONENTS + 1)
     opponents = pm.Weighted(lambda: weighting(payoff.win_rates[LEARNER, :LEARNER]))
     mapping = pm.Focal(pm.Fixed(LEARNER), opponents)
-    env = pm.RecordResults(pm.wrap(Contest(seed), mapping, resample_every=1, seed=seed), payoff)
+    env = pm.record_results(pm.wrap(Contest(seed), mapping, resample_every=1, seed=seed), payoff)
     for _ in range(MOST):
         env.reset()
         env.step({agent: strengths[policy] for agent, policy in env.policy_ids.items()})

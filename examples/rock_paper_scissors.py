@@ -40,7 +40,7 @@ def train(opponents, generations=12, episodes=60, seed=0):
     """Returns how often the population plays each move, a row a generation: mixed as `opponents` mixes it."""
     payoff = pm.Payoff(num_policies=1, prior=0.1)  # one game between two moves tells all
     practice = pm.wrap(rps_v2.parallel_env(max_cycles=1), 1, resample_every=1, seed=(seed, 0))
-    arena = pm.RecordResults(pm.wrap(rps_v2.parallel_env(max_cycles=1), 1, resample_every=1, seed=(seed, 1)), payoff)
+    arena = pm.record_results(pm.wrap(rps_v2.parallel_env(max_cycles=1), 1, resample_every=1, seed=(seed, 1)), payoff)
     moves = [MOVES.index("rock")]
     shares = []
     for _ in range(generations):

@@ -86,7 +86,7 @@ def greedy_player(observation, agent, info):
 def game(opponents, payoff, mapping):
     """Connect four as the learner sees it, with every result in the ledger."""
     env = pm.wrap(connect_four_v3.raw_env(), mapping, resample_every=1)  # raw: masked moves need no checks
-    return pm.LearnerEnv(pm.RecordResults(env, payoff), opponents, learner=LEARNER)
+    return pm.LearnerEnv(pm.record_results(env, payoff), opponents, learner=LEARNER)
 
 
 class SelfPlay(BaseCallback):

@@ -36,7 +36,7 @@ class TaggedPolicy(MultiAgentPolicy):
 def train(payoff, iterations=6, steps=800, updates=60):
     """Trains; yields after each iteration everything that was played."""
     fns = pm.env_fns(tictactoe_v3.env, ENVS, len(NOISE), resample_every=1, seed=SEED)
-    envs = DummyVectorEnv([lambda fn=fn: PettingZooEnv(pm.RecordResults(fn(), payoff)) for fn in fns])
+    envs = DummyVectorEnv([lambda fn=fn: PettingZooEnv(pm.record_results(fn(), payoff)) for fn in fns])
     env, algorithms, buffer = PettingZooEnv(tictactoe_v3.env()), [], VectorReplayBuffer(20_000, ENVS)
     for noise in NOISE:
         net, adam = Net(state_shape=18, action_shape=9, hidden_sizes=[128, 128]), AdamOptimizerFactory(lr=1e-3)

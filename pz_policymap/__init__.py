@@ -10,7 +10,7 @@ Start with `wrap` (any PettingZoo or Gymnasium environment, vectors included) an
 
 - Who plays whom: `Uniform`, `Weighted`, `Fixed`, `ByEnvIndex`, `FromFunction`, `PerWorker`, `Balanced`, `RoundRobin`,
   and, made of others, `Shared`, `Teams`, `Roles`, `Focal`.
-- Whom to play: `pfsp`, `latest`, `delta_uniform` and `nash`, from what `RecordResults` writes into a `Payoff`.
+- Whom to play: `pfsp`, `latest`, `delta_uniform` and `nash`, from what `record_results` writes into a `Payoff`.
 - Acting in one batch: `PolicyGroups`, `act`, `RecurrentState`.
 - Learning with a single-agent trainer, while others play the other seats: `LearnerEnv`.
 - Pictures of all that: `plots.assignments`, `plots.payoff`, `plots.ratings`, `plots.shares`.
@@ -23,37 +23,37 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pz_policymap import plots as plots
     from pz_policymap.assigner import PolicyAssigner as PolicyAssigner
-    from pz_policymap.draw import Draw as Draw
+    from pz_policymap.batching.policy_groups import PolicyGroups as PolicyGroups
+    from pz_policymap.batching.policy_groups import act as act
+    from pz_policymap.batching.recurrent_state import RecurrentState as RecurrentState
+    from pz_policymap.checkpoint import load as load
+    from pz_policymap.checkpoint import save as save
+    from pz_policymap.learner.learner_env import LearnerEnv as LearnerEnv
     from pz_policymap.mappings.balanced import Balanced as Balanced
     from pz_policymap.mappings.base import PolicyMapping as PolicyMapping
-    from pz_policymap.mappings.compose import Shared as Shared
-    from pz_policymap.mappings.compose import Teams as Teams
     from pz_policymap.mappings.fixed import ByEnvIndex as ByEnvIndex
     from pz_policymap.mappings.fixed import Fixed as Fixed
     from pz_policymap.mappings.focal import Focal as Focal
-    from pz_policymap.mappings.function import FromFunction as FromFunction
+    from pz_policymap.mappings.from_function import FromFunction as FromFunction
     from pz_policymap.mappings.per_worker import PerWorker as PerWorker
     from pz_policymap.mappings.roles import Roles as Roles
     from pz_policymap.mappings.round_robin import RoundRobin as RoundRobin
+    from pz_policymap.mappings.shared_and_teams import Shared as Shared
+    from pz_policymap.mappings.shared_and_teams import Teams as Teams
     from pz_policymap.mappings.uniform import Uniform as Uniform
     from pz_policymap.mappings.weighted import Weighted as Weighted
-    from pz_policymap.recurrent import RecurrentState as RecurrentState
+    from pz_policymap.randomness.draw import Draw as Draw
+    from pz_policymap.recording.record import record_results as record_results
     from pz_policymap.results.episode import Episode as Episode
     from pz_policymap.results.payoff import Payoff as Payoff
     from pz_policymap.results.statistics import PolicyStatistics as PolicyStatistics
-    from pz_policymap.routing import PolicyGroups as PolicyGroups
-    from pz_policymap.routing import act as act
-    from pz_policymap.state import load as load
-    from pz_policymap.state import save as save
-    from pz_policymap.weights import delta_uniform as delta_uniform
-    from pz_policymap.weights import latest as latest
-    from pz_policymap.weights import nash as nash
-    from pz_policymap.weights import pfsp as pfsp
+    from pz_policymap.results.weights import delta_uniform as delta_uniform
+    from pz_policymap.results.weights import latest as latest
+    from pz_policymap.results.weights import nash as nash
+    from pz_policymap.results.weights import pfsp as pfsp
     from pz_policymap.wrappers.aec import PolicyMapAEC as PolicyMapAEC
     from pz_policymap.wrappers.find import find_assigner as find_assigner
-    from pz_policymap.wrappers.learner import LearnerEnv as LearnerEnv
     from pz_policymap.wrappers.parallel import PolicyMapParallel as PolicyMapParallel
-    from pz_policymap.wrappers.record import RecordResults as RecordResults
     from pz_policymap.wrappers.single_agent import PolicyMapEnv as PolicyMapEnv
     from pz_policymap.wrappers.vector import PolicyMapVector as PolicyMapVector
     from pz_policymap.wrappers.wrap import env_fns as env_fns
@@ -75,31 +75,31 @@ _HOME = {
     "Weighted": "mappings.weighted",
     "Fixed": "mappings.fixed",
     "ByEnvIndex": "mappings.fixed",
-    "FromFunction": "mappings.function",
-    "Shared": "mappings.compose",
-    "Teams": "mappings.compose",
+    "FromFunction": "mappings.from_function",
+    "Shared": "mappings.shared_and_teams",
+    "Teams": "mappings.shared_and_teams",
     "Roles": "mappings.roles",
     "Focal": "mappings.focal",
     "PerWorker": "mappings.per_worker",
     "Balanced": "mappings.balanced",
     "RoundRobin": "mappings.round_robin",
     "PolicyMapping": "mappings.base",
-    "Draw": "draw",
-    "RecordResults": "wrappers.record",
+    "Draw": "randomness.draw",
+    "record_results": "recording.record",
     "Episode": "results.episode",
     "Payoff": "results.payoff",
     "PolicyStatistics": "results.statistics",
-    "pfsp": "weights",
-    "latest": "weights",
-    "delta_uniform": "weights",
-    "nash": "weights",
-    "PolicyGroups": "routing",
-    "act": "routing",
-    "RecurrentState": "recurrent",
-    "LearnerEnv": "wrappers.learner",
+    "pfsp": "results.weights",
+    "latest": "results.weights",
+    "delta_uniform": "results.weights",
+    "nash": "results.weights",
+    "PolicyGroups": "batching.policy_groups",
+    "act": "batching.policy_groups",
+    "RecurrentState": "batching.recurrent_state",
+    "LearnerEnv": "learner.learner_env",
     "PolicyAssigner": "assigner",
-    "save": "state",
-    "load": "state",
+    "save": "checkpoint",
+    "load": "checkpoint",
 }
 
 _MODULES = ("plots",)

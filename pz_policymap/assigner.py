@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pz_policymap.arguments import MAX_INDEX, equal, in_order, integer, seed_of, unsigned
+from pz_policymap.assignment import Drawn, Numbers, PolicyIds, joined, read_only, redrawn
 from pz_policymap.cadence import Cadence
-from pz_policymap.drawn import Drawn, Numbers, PolicyIds, joined, read_only, redrawn
 from pz_policymap.mappings.base import PolicyMapping
-from pz_policymap.mappings.convert import MappingLike, as_mapping
-from pz_policymap.philox import Seed, Source
+from pz_policymap.mappings.conversion import MappingLike, as_mapping
+from pz_policymap.randomness.philox import Seed, Source
 
 STATE_VERSION = 1
 _NEVER = 2**63 - 1

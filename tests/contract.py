@@ -21,7 +21,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 import pz_policymap as pm
-from pz_policymap.philox import SALT, Source
+from pz_policymap.randomness.philox import SALT, Source
 
 NUM_POLICIES = 40
 NUM_ENVS = 64  # of rules that span environments

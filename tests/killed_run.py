@@ -70,7 +70,7 @@ class Run:
         self.payoff = pm.Payoff(NUM_POLICIES, decay=0.99)
         rule = mappings(self.payoff)[name]
         self.wrapped = pm.wrap(Contest(), rule, resample_every=3, seed=7, env_index=5)
-        self.env = pm.RecordResults(self.wrapped, self.payoff)
+        self.env = pm.record_results(self.wrapped, self.payoff)
         self.matchups = []
         if path.exists():
             states = pm.load(path)

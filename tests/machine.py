@@ -155,7 +155,7 @@ class Machine(RuleBasedStateMachine):
         self.log, self.payoff = Log(), pm.Payoff(NUM_POLICIES)
         self.env = self.policies
         if self.records:
-            self.env = pm.RecordResults(self.policies, self.payoff, self.log, team_of=self.team_of)
+            self.env = pm.record_results(self.policies, self.payoff, self.log, team_of=self.team_of)
 
     @property
     def assigner(self):

@@ -39,7 +39,7 @@ def said(*arguments: str) -> str:
 
 
 def mutant_of(name: str) -> Mutant:
-    """Returns where and what mutmut changed under this name, "pz_policymap.draw.xǁDrawǁbits__mutmut_4"."""
+    """Returns where and what mutmut changed under this name, "pz_policymap.randomness.draw.xǁDrawǁbits__mutmut_4"."""
     where = re.sub(r"^pz_policymap\.|\bx_?(?=[^.]*$)|__mutmut_\d+$", "", name).replace("ǁ", ".").replace("..", ".")
     lines = re.findall(r"^[+](?![+][+])(.*)$", said("show", name), re.MULTILINE) or ["a line less"]
     return where, " ".join(line.strip() for line in lines)

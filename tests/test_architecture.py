@@ -22,17 +22,19 @@ MODULES = sorted(
 # Lowest first: a module imports from lower layers and from its own.
 LAYERS = [
     ("arguments",),
-    ("weights", "results", "ratings", "routing", "nested", "recurrent", "state", "philox", "cadence"),
-    ("draw", "permutation"),
+    ("cadence", "checkpoint", "batching", "results"),
+    ("randomness",),
     ("mappings",),
-    ("drawn", "assigner"),
+    ("assignment",),
+    ("assigner",),
     ("wrappers",),
+    ("recording", "learner"),
     ("adapters", "plots"),
-    ("cli",),
+    ("evaluation", "checking", "cli"),
 ]
 CORE = {"gymnasium", "numpy", "pettingzoo", "typing_extensions"}
-EXTRAS = {"cli": {"matplotlib", "rich"}, "weights": {"scipy"}, "ratings": {"scipy"}, "plots": {"matplotlib"}}
-KNOW_AN_ENVIRONMENT = ("wrappers", "adapters", "cli")
+EXTRAS = {"cli": {"matplotlib", "rich"}, "results": {"scipy"}, "plots": {"matplotlib"}}
+KNOW_AN_ENVIRONMENT = ("wrappers", "recording", "learner", "evaluation", "checking", "adapters", "cli")
 
 
 def layer(module):

@@ -26,7 +26,7 @@ from pz_policymap.arguments import in_order
 from pz_policymap.assigner import PolicyAssigner
 from pz_policymap.cadence import Cadence
 from pz_policymap.mappings.base import PolicyMapping
-from pz_policymap.mappings.convert import MappingLike, as_mapping
+from pz_policymap.mappings.conversion import MappingLike, as_mapping
 from pz_policymap.mappings.fixed import ByEnvIndex, Fixed
 from pz_policymap.mappings.uniform import Uniform
 

@@ -7,11 +7,11 @@ import warnings
 from typing import Any
 
 import pz_policymap as pm
-from pz_policymap.cli.check_contract import contract_findings
-from pz_policymap.cli.check_habits import habit_findings
-from pz_policymap.cli.check_replay import replay_findings
+from pz_policymap.checking.contract import contract_findings
+from pz_policymap.checking.findings import NOTE, OK, PROBLEM, Finding
+from pz_policymap.checking.habits import habit_findings
+from pz_policymap.checking.replay import replay_findings
 from pz_policymap.cli.environments import EnvName, settings_from
-from pz_policymap.cli.findings import NOTE, OK, PROBLEM, Finding
 from pz_policymap.cli.options import add_command, add_environment, add_number, add_traceback
 from pz_policymap.cli.tables import BOLD, DIM, GREEN, RED, YELLOW, show, show_json
 

@@ -15,7 +15,7 @@ import pz_policymap as pm
 from pz_policymap.cli.errors import UsageError, told
 from pz_policymap.cli.named import object_named
 from pz_policymap.mappings.base import PolicyMapping
-from pz_policymap.mappings.convert import as_mapping
+from pz_policymap.mappings.conversion import as_mapping
 
 NAMES: dict[str, type[PolicyMapping]] = {
     kind.__name__.lower(): kind

@@ -20,12 +20,12 @@ from pz_policymap.cli.options import (
     add_traceback,
 )
 from pz_policymap.cli.pictures import labels_of, picture_at
-from pz_policymap.cli.play import Player
-from pz_policymap.cli.policies import RANDOM, policies_named, policy_names
 from pz_policymap.cli.progress import progress
-from pz_policymap.cli.standings import interval_text, standings
 from pz_policymap.cli.tables import policy_style, show_json, show_table
-from pz_policymap.cli.totals import Totals
+from pz_policymap.evaluation.play import Player
+from pz_policymap.evaluation.policies import RANDOM, policies_named, policy_names
+from pz_policymap.evaluation.standings import interval_text, standings
+from pz_policymap.evaluation.totals import Totals
 from pz_policymap.mappings.base import PolicyMapping
 
 _TEXT = """
@@ -77,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
     payoff = pm.Payoff(len(names))
     statistics, totals = pm.PolicyStatistics(len(names)), Totals(len(names))
     try:
-        env = pm.RecordResults(
+        env = pm.record_results(
             pm.wrap(
                 bare,
                 mapping,

@@ -12,7 +12,6 @@ import numpy as np
 import pz_policymap as pm
 from pz_policymap.cli.environments import EnvName, settings_from
 from pz_policymap.cli.errors import CommandError, UsageError, check_folder
-from pz_policymap.cli.games import Plan
 from pz_policymap.cli.options import (
     add_command,
     add_environment,
@@ -22,14 +21,15 @@ from pz_policymap.cli.options import (
     add_traceback,
     at_least,
 )
-from pz_policymap.cli.outcomes import Keeper, Outcomes, outcomes_at
 from pz_policymap.cli.pictures import labels_of, picture_at
-from pz_policymap.cli.policies import policies_named, policy_names
 from pz_policymap.cli.progress import progress
-from pz_policymap.cli.standings import interval_text, standings
 from pz_policymap.cli.tables import policy_style, show, show_json, show_table
-from pz_policymap.cli.totals import Totals
-from pz_policymap.cli.workers import play_games
+from pz_policymap.evaluation.games import Plan
+from pz_policymap.evaluation.outcomes import Keeper, Outcomes, outcomes_at
+from pz_policymap.evaluation.policies import policies_named, policy_names
+from pz_policymap.evaluation.standings import interval_text, standings
+from pz_policymap.evaluation.totals import Totals
+from pz_policymap.evaluation.workers import play_games
 
 _TEXT = """
 Plays a tournament: in each cycle every matchup once, in every seating, in random order. Then ratings (Bradley-Terry,

@@ -10,12 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 from typing_extensions import override
 
 from pz_policymap.arguments import integer
-from pz_policymap.draw import Draw
 from pz_policymap.mappings.base import PolicyIds
 from pz_policymap.mappings.population import FromPopulation
 from pz_policymap.mappings.weighted import checked_weights
-from pz_policymap.permutation import permuted
-from pz_policymap.philox import IntArray
+from pz_policymap.randomness.draw import Draw
+from pz_policymap.randomness.permutation import permuted
+from pz_policymap.randomness.philox import IntArray
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # the golden ratio less 1, times 2**64
 _FRACTION = 24  # bits of a seat that are kept: exact quotas stay exact, and 2**38 seats fit into a word

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pz_policymap.draw import Draw
+from pz_policymap.randomness.draw import Draw
 
 PolicyIds = NDArray[np.integer[Any]]
 WeightsFunction = Callable[[], Any]

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pz_policymap.arguments import MAX_INDEX, unsigned
-from pz_policymap.draw import Draw
 from pz_policymap.mappings.base import PolicyMapping
+from pz_policymap.randomness.draw import Draw
 
 
 def checked_assign(mapping: PolicyMapping, draw: Draw) -> NDArray[Any]:

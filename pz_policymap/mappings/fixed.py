@@ -9,9 +9,9 @@ import numpy as np
 from typing_extensions import override
 
 from pz_policymap.arguments import MAX_INDEX, integer
-from pz_policymap.draw import Draw
 from pz_policymap.mappings.base import PolicyIds, PolicyMapping
 from pz_policymap.mappings.population import FromPopulation
+from pz_policymap.randomness.draw import Draw
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from pz_policymap.arguments import boolean, integer
-from pz_policymap.draw import Draw
 from pz_policymap.mappings.base import Ask, PolicyIds, PolicyMapping
 from pz_policymap.mappings.checked import checked_assign
 from pz_policymap.mappings.nested import joint_population, nested
-from pz_policymap.philox import IntArray
+from pz_policymap.randomness.draw import Draw
+from pz_policymap.randomness.philox import IntArray
 
 _MAX_SEATINGS = 1000  # that `check` goes through one by one
 

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from pz_policymap.philox import IntArray
+from pz_policymap.randomness.philox import IntArray
 
 
 def count_matchups(num_policies: int, num_seats: int, ordered_seats: bool, self_matches: bool) -> int:

@@ -9,11 +9,11 @@ import numpy as np
 from typing_extensions import override
 
 from pz_policymap.arguments import integer
-from pz_policymap.draw import Draw
 from pz_policymap.mappings.base import PolicyIds
 from pz_policymap.mappings.population import FromPopulation
-from pz_policymap.permutation import permuted
-from pz_policymap.philox import IntArray
+from pz_policymap.randomness.draw import Draw
+from pz_policymap.randomness.permutation import permuted
+from pz_policymap.randomness.philox import IntArray
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from typing_extensions import override
 
-from pz_policymap.draw import Draw
 from pz_policymap.mappings.base import Ask, PolicyIds, PolicyMapping
 from pz_policymap.mappings.checked import checked_assign
 from pz_policymap.mappings.groups import GroupOf, group_rule, seats_by_group
 from pz_policymap.mappings.nested import joint_population, nested
+from pz_policymap.randomness.draw import Draw
 
 
 @dataclass(frozen=True)

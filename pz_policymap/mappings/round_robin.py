@@ -10,11 +10,11 @@ import numpy as np
 from typing_extensions import override
 
 from pz_policymap.arguments import boolean, integer
-from pz_policymap.draw import Draw
 from pz_policymap.mappings.base import PolicyIds
 from pz_policymap.mappings.matchups import count_matchups, matchups
 from pz_policymap.mappings.population import FromPopulation
-from pz_policymap.permutation import permuted
+from pz_policymap.randomness.draw import Draw
+from pz_policymap.randomness.permutation import permuted
 
 
 @dataclass(frozen=True)

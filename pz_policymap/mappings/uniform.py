@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from pz_policymap.arguments import boolean
-from pz_policymap.draw import Draw
 from pz_policymap.mappings.base import PolicyIds
 from pz_policymap.mappings.population import FromPopulation
+from pz_policymap.randomness.draw import Draw
 
 _DECK_SIZES = 2**22  # policies held at a time, over all environments, where none may play twice
 

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from typing_extensions import override
 
 from pz_policymap.arguments import population
-from pz_policymap.draw import Draw
 from pz_policymap.mappings.base import Ask, PolicyIds, PolicyMapping
+from pz_policymap.randomness.draw import Draw
 
 
 @dataclass(frozen=True)

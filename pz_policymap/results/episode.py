@@ -15,7 +15,7 @@ _LONGEST = 2**53
 class Episode:
     """What one episode ended with: plain values, one a seat, to be recorded, sent or logged.
 
-    `RecordResults` makes these. Made again from a log (`dataclasses.asdict` and back), they give the same ledger.
+    `record_results` makes these. Made again from a log (`dataclasses.asdict` and back), they give the same ledger.
 
     Args:
         policies: Who played each seat.

@@ -9,8 +9,8 @@ from pettingzoo.utils.env import ActionType, AECEnv, AgentID, ObsType
 from pettingzoo.utils.wrappers import BaseWrapper
 from typing_extensions import override
 
-from pz_policymap.mappings.convert import MappingLike
-from pz_policymap.wrappers.tags import Info, PolicyTags, reset_failed
+from pz_policymap.mappings.conversion import MappingLike
+from pz_policymap.wrappers.pettingzoo_tags import Info, PolicyTags, reset_failed
 
 
 class PolicyMapAEC(PolicyTags[AgentID], BaseWrapper[AgentID, ObsType, ActionType]):

@@ -9,8 +9,8 @@ from pettingzoo.utils.env import ActionType, AgentID, ObsType, ParallelEnv
 from pettingzoo.utils.wrappers import BaseParallelWrapper
 from typing_extensions import override
 
-from pz_policymap.mappings.convert import MappingLike
-from pz_policymap.wrappers.tags import Info, PolicyTags, reset_failed, tagged_at_once
+from pz_policymap.mappings.conversion import MappingLike
+from pz_policymap.wrappers.pettingzoo_tags import Info, PolicyTags, reset_failed, tagged_at_once
 
 
 class PolicyMapParallel(PolicyTags[AgentID], BaseParallelWrapper[AgentID, ObsType, ActionType]):

@@ -34,7 +34,7 @@ def policies_in(infos: Infos, key: str, rows: NDArray[np.intp]) -> NDArray[Any]:
     if not tagged.all():
         raise ValueError(
             f"infos of row {rows[~tagged][0]} have no {key!r}, so nobody knows who plays it: "
-            f"RecordResults goes around the wrapper that writes it"
+            f"record_results goes around the wrapper that writes it"
         )
     if len(rows) and policies.dtype.kind not in "iu":
         raise TypeError(f"infos[{key!r}] must be integers, got {policies[0]!r} for row {rows[0]}")

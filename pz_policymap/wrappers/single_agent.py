@@ -13,9 +13,9 @@ from typing_extensions import override
 
 from pz_policymap.arguments import text
 from pz_policymap.assigner import PolicyAssigner
-from pz_policymap.mappings.convert import MappingLike
-from pz_policymap.wrappers.forced import AS_DRAWN, forced_matchup, taken
-from pz_policymap.wrappers.tags import FORCED, Info, reset_failed
+from pz_policymap.mappings.conversion import MappingLike
+from pz_policymap.wrappers.pettingzoo_tags import FORCED, Info, reset_failed
+from pz_policymap.wrappers.reset_options import AS_DRAWN, forced_matchup, taken
 from pz_policymap.wrappers.vector_infos import check_free
 
 AGENT = "agent_0"  # Gymnasium has no name for whom it is about

@@ -13,12 +13,12 @@ from typing_extensions import override
 
 from pz_policymap.arguments import in_order, integer, text
 from pz_policymap.assigner import PolicyAssigner
-from pz_policymap.drawn import PolicyIds
-from pz_policymap.mappings.convert import MappingLike
+from pz_policymap.assignment import PolicyIds
+from pz_policymap.mappings.conversion import MappingLike
 from pz_policymap.wrappers.autoreset import declared_mode, undeclared_mode
-from pz_policymap.wrappers.forced import forced_matchup, taken
-from pz_policymap.wrappers.rows import RowPolicies
-from pz_policymap.wrappers.tags import FORCED
+from pz_policymap.wrappers.pettingzoo_tags import FORCED
+from pz_policymap.wrappers.reset_options import forced_matchup, taken
+from pz_policymap.wrappers.vector_episodes import RowPolicies
 from pz_policymap.wrappers.vector_infos import FINAL, Finished, check_free, tagged_dict, tagged_list, unpacked
 
 if TYPE_CHECKING:

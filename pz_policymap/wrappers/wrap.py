@@ -15,7 +15,7 @@ from pettingzoo.utils.env import ActionType, AECEnv, AgentID, ObsType, ParallelE
 from pz_policymap.arguments import integer, seed_of, text
 from pz_policymap.assigner import PolicyAssigner
 from pz_policymap.mappings.base import PolicyMapping
-from pz_policymap.mappings.convert import MappingLike, as_mapping
+from pz_policymap.mappings.conversion import MappingLike, as_mapping
 from pz_policymap.wrappers.aec import PolicyMapAEC
 from pz_policymap.wrappers.parallel import PolicyMapParallel
 from pz_policymap.wrappers.single_agent import PolicyMapEnv

@@ -41,7 +41,7 @@ def paper(observation, agent, info):
 
 def learner_env(env, opponent, record=None, mapping=SEATED):
     tagged = pm.wrap(env, mapping, resample_every=1)
-    return pm.LearnerEnv(tagged if record is None else pm.RecordResults(tagged, record), {1: opponent})
+    return pm.LearnerEnv(tagged if record is None else pm.record_results(tagged, record), {1: opponent})
 
 
 def connect_four(opponent=legal, record=None):

@@ -13,7 +13,7 @@ from pz_policymap.adapters.rllib.callback import AssignPolicies, check_mapping, 
 from pz_policymap.adapters.rllib.counters import EpisodeCounters
 from pz_policymap.adapters.rllib.module_mapping import ModuleMapping
 from pz_policymap.arguments import integer
-from pz_policymap.mappings.convert import MappingLike
+from pz_policymap.mappings.conversion import MappingLike
 
 
 def configure(

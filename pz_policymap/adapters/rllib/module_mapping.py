@@ -13,11 +13,11 @@ import numpy as np
 from pz_policymap.adapters.rllib.assignment import Assignment, Count
 from pz_policymap.arguments import integer, seed_of
 from pz_policymap.assigner import PolicyAssigner
+from pz_policymap.assignment import Drawn, Numbers, redrawn
 from pz_policymap.cadence import Cadence
-from pz_policymap.drawn import Drawn, Numbers, redrawn
 from pz_policymap.mappings.base import PolicyMapping
-from pz_policymap.mappings.convert import MappingLike, as_mapping
-from pz_policymap.philox import Seed, Source
+from pz_policymap.mappings.conversion import MappingLike, as_mapping
+from pz_policymap.randomness.philox import Seed, Source
 
 
 @dataclass(frozen=True, init=False, eq=False)

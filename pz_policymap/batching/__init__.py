@@ -1,0 +1,1 @@
+"""Rows of a batch and the policies that act on them; recurrent state per row."""

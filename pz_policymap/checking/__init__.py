@@ -1,0 +1,1 @@
+"""Checks whether an environment works with this package."""

@@ -1,0 +1,1 @@
+"""Plays episodes and tournaments: the engine behind the command line."""

@@ -1,0 +1,1 @@
+"""Random bits as a pure function of seed, environment, seat, episode and stream."""

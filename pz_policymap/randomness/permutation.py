@@ -1,0 +1,60 @@
+"""A seeded permutation of any size, evaluated at a point: nothing is built, shuffled or stored.
+
+The swap-or-not shuffle (Hoang, Morris and Rogaway 2012, "An enciphering scheme based on a card shuffle"): a round pairs
+every position x with (pivot - x) mod size and swaps the two where a bit says so. The bit is a hash of the larger of
+them, so both see the same one, and each round is its own inverse. It is a bijection for every size, and shuffles small
+sizes as well as large ones, which a Feistel network does not.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pz_policymap.randomness.philox import IntArray, Words
+
+_ROUNDS = 32  # two neighbours stay neighbours with probability 1/2 in each
+_WEYL, _FIRST, _SECOND = (np.uint64(n) for n in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
+_HALF, _TOP_BIT = np.uint64(32), np.uint64(63)
+
+
+def permuted(positions: NDArray[np.integer[Any]], size: int, keys: Words) -> IntArray:
+    """Returns where a permutation of `range(size)` takes these positions.
+
+    Args:
+        positions: From 0 to `size - 1`, of any shape but `()`.
+        size: From 1 to 2**63.
+        keys: Which permutation: random 64-bit words, of a shape that broadcasts with that of `positions`.
+
+    Raises:
+        ValueError: If a position is out of range.
+
+    Example:
+        >>> keys = np.array([[1], [2]], np.uint64)
+        >>> permuted(np.arange(5), 5, keys).tolist()
+        [[4, 2, 1, 0, 3], [1, 3, 4, 2, 0]]
+    """
+    place = np.broadcast_to(positions, np.broadcast_shapes(positions.shape, keys.shape)).astype(np.uint64)
+    if place.size and place.max() >= size:  # a negative position is a huge one
+        raise ValueError(f"positions must be from 0 to {size - 1}, got {positions.min()} to {positions.max()}")
+    rounds = np.arange(1, _ROUNDS + 1, dtype=np.uint64).reshape(-1, *(1,) * place.ndim)
+    pivots = _mixed(keys + rounds * _WEYL)
+    modulus = np.uint64(size)
+    for pivot, start in zip(pivots, pivots % modulus, strict=True):
+        partner = start - place
+        partner += (partner > modulus) * modulus  # a negative difference is a huge one
+        swap = (np.maximum(place, partner) ^ pivot) * _FIRST
+        swap ^= swap >> _HALF
+        swap *= _SECOND
+        place = np.where(swap >> _TOP_BIT, partner, place)
+    return place.astype(np.int64)
+
+
+def _mixed(words: Words) -> Words:
+    """The finaliser of SplitMix64 (Steele, Lea and Flood 2014), in which every bit depends on all."""
+    words = (words ^ words >> np.uint64(30)) * _FIRST
+    words = (words ^ words >> np.uint64(27)) * _SECOND
+    mixed: Words = words ^ words >> np.uint64(31)
+    return mixed

@@ -1,0 +1,1 @@
+"""Records finished episodes of a tagged environment, observed from outside the policy wrapper."""

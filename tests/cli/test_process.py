@@ -1,0 +1,121 @@
+"""The command line as a process: what it prints where, exit codes, and Ctrl-C."""
+
+import json
+import os
+import runpy
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import pz_policymap as pm
+from pz_policymap.cli import main
+
+ROOT = Path(__file__).parents[2]
+COMMAND = [sys.executable, "-m", "pz_policymap"]
+
+
+def run(*arguments, **settings):
+    return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, check=False, cwd=ROOT, **settings)
+
+
+def test_the_readmes_command_plays_and_writes_plain_text():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    line = text.split("<!-- command: main -->")[1].split("```")[1]
+    words = line.split(" -m pz_policymap ")[1].split()
+    shown = run(*words)
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert "policy  name" in shown.stdout
+    assert shown.stdout.isascii()
+
+
+@pytest.mark.parametrize("command", [[], ["preview"], ["run"], ["tournament"], ["check"]])
+def test_help_has_examples_at_every_level(command, capsys):
+    assert main([*command, "--help"]) == 0
+    text = capsys.readouterr().out
+    assert "examples:\n  pz-policymap" in text
+    if not command:
+        assert main([]) == 0
+        assert capsys.readouterr().out == text
+
+
+def test_a_word_that_is_no_command_exits_with_2_and_the_version_with_0(capsys):
+    assert main(["nonsense"]) == 2
+    assert "invalid choice: 'nonsense'" in capsys.readouterr().err
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"pz-policymap {pm.__version__}\n"
+
+
+def test_the_package_is_the_command_as_the_script_is(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["pz-policymap", "--version"])
+    with pytest.raises(SystemExit) as stop:
+        runpy.run_module("pz_policymap", run_name="__main__")
+    assert stop.value.code == 0
+    assert capsys.readouterr().out == f"pz-policymap {pm.__version__}\n"
+
+
+def test_a_process_that_plays_for_a_command_does_not_run_it_again(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["pz-policymap", "--version"])
+    runpy.run_module("pz_policymap.__main__", run_name="__mp_main__")  # what multiprocessing's spawned ones do
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("form", [[], ["--json"]])
+def test_nobody_may_read_at_all(form, monkeypatch, capsys):
+    nobody, pipe = os.pipe()
+    os.close(nobody)
+    with open(pipe, "w", encoding="utf-8") as out:  # noqa: PTH123  # it has no path
+        monkeypatch.setattr(sys, "stdout", out)
+        assert main(["preview", "uniform:4", *form]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_whoever_reads_may_stop_reading():
+    # Twice what a pipe of 64 KiB holds: the rest is written when nobody reads any more.
+    arguments = ["preview", "uniform:4", "--envs", "100", "--rows", "100000", "--resample-every", "1"]
+    with subprocess.Popen([*COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT) as process:
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait() == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "killpg"), reason="Windows has no process groups to interrupt")
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_an_interrupted_tournament_goes_on_and_ends_as_if_nothing_had_happened(tmp_path, capsys, monkeypatch, jobs):
+    path = tmp_path / "games.npz"
+    arguments = ["tournament", "pettingzoo.classic.tictactoe_v3", "--policies", "random", "tests.cli_bots:slow"]
+    arguments += ["--cycles", "30", "--seed", "3"]
+    kept = ["--results", str(path), "--jobs", jobs]
+    process = subprocess.Popen(
+        [*COMMAND, *arguments, *kept],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+        env={**os.environ, "CLI_BOTS_DELAY": "0.1"},
+        start_new_session=True,  # a Ctrl-C reaches the whole group
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509  # jobs in the background ignore it
+    )
+    try:
+        while not path.exists() or not pm.load(path)["tournament"]["done"].any():
+            assert process.poll() is None, process.stderr.read()
+            time.sleep(0.05)
+        os.killpg(process.pid, signal.SIGINT)
+        output, errors = process.communicate()  # to the end of the pipes, which all its processes hold
+    finally:
+        process.kill()
+    assert (process.returncode, output) == (130, "")
+    done = pm.load(path)["tournament"]["done"]
+    assert 0 < done.sum() < 60
+    assert errors == f"{done.sum()} of 60 games were played; the same command goes on\ninterrupted\n"
+
+    monkeypatch.delenv("CLI_BOTS_DELAY", raising=False)
+    assert main([*arguments, *kept, "--json"]) == 0
+    resumed = capsys.readouterr()
+    assert resumed.err.startswith(f"going on after {done.sum()} of 60 games")
+    assert main([*arguments, "--json"]) == 0
+    assert json.loads(resumed.out) == json.loads(capsys.readouterr().out)

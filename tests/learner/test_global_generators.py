@@ -1,0 +1,128 @@
+"""`OwnRandomness`: what is drawn inside follows from the seed, and nobody outside notices."""
+# ruff: noqa: NPY002  # the global generator is what this is about
+
+import random
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from pz_policymap.learner.global_generators import OwnRandomness
+
+
+def drawn():
+    return random.random(), np.random.rand()
+
+
+def test_inside_the_generators_go_on_from_the_seed_across_visits():
+    reference = random.Random(3), np.random.Generator(np.random.MT19937(3))
+    expected = [(reference[0].random(), reference[1].random()) for _ in range(4)]
+    own = OwnRandomness(3)
+    seen = []
+    for _ in range(4):
+        with own.in_place():
+            seen.append(drawn())
+        drawn()
+    assert seen == expected
+
+
+def test_outside_they_go_on_as_if_nothing_had_happened_also_after_an_error():
+    random.seed(5), np.random.seed(5)
+    expected = [drawn() for _ in range(4)]
+    random.seed(5), np.random.seed(5)
+    own, seen = OwnRandomness(0), []
+    for _ in range(2):
+        seen.append(drawn())
+        with own.in_place():
+            drawn()
+        seen.append(drawn())
+        with pytest.raises(ZeroDivisionError), own.in_place():
+            drawn()[0] / 0
+    assert seen == expected
+
+
+def test_a_second_normal_variate_that_a_generator_has_kept_is_kept_for_the_one_who_drew_the_first():
+    np.random.seed(5), random.seed(5)
+    expected = [(np.random.normal(), random.gauss(0, 1)) for _ in range(6)]
+    np.random.seed(5), random.seed(5)
+    own, seen, inside = OwnRandomness(0), [], []
+    for _ in range(6):
+        seen.append((np.random.normal(), random.gauss(0, 1)))
+        with own.in_place():
+            inside.append(np.random.normal())
+    assert seen == expected
+    assert len({*inside, *(variate for variate, _ in seen)}) == 12
+
+
+def test_generators_that_are_seeded_or_exchanged_inside_do_not_stay():
+    np.random.seed(5), random.seed(5)
+    before, generator = drawn(), np.random.get_bit_generator()
+    np.random.seed(5), random.seed(5)
+    own = OwnRandomness(0)
+    with own.in_place():
+        np.random.seed(1), random.seed(1)
+        np.random.set_bit_generator(np.random.PCG64(3))
+    assert np.random.get_bit_generator() is generator
+    assert drawn() == before
+
+
+def test_a_global_generator_of_another_kind_is_put_back_as_it_was():
+    usual = np.random.get_bit_generator()
+    try:
+        np.random.set_bit_generator(np.random.PCG64(3))
+        expected = [np.random.normal() for _ in range(4)]
+        np.random.set_bit_generator(np.random.PCG64(3))
+        own, seen = OwnRandomness(0), []
+        for _ in range(4):
+            seen.append(np.random.normal())
+            with own.in_place():
+                np.random.normal()
+        assert seen == expected
+    finally:
+        np.random.set_bit_generator(usual)
+
+
+def test_two_inside_each_other_keep_apart():
+    alone = [OwnRandomness(seed) for seed in (1, 2)]
+    expected = []
+    for own in alone:
+        with own.in_place():
+            expected.append([drawn(), drawn()])
+    outer, inner = OwnRandomness(1), OwnRandomness(2)
+    with outer.in_place():
+        first = drawn()
+        with inner.in_place():
+            within = [drawn(), drawn()]
+        second = drawn()
+    assert [[first, second], within] == expected
+
+
+class FakeTorch(SimpleNamespace):
+    """A torch whose generator counts up from its seed: the shape of the interface, for when it is imported."""
+
+    def __init__(self):
+        super().__init__(state=1000)
+
+    def get_rng_state(self):
+        return self.state
+
+    def set_rng_state(self, state):
+        self.state = state
+
+    def Generator(self):  # noqa: N802
+        return SimpleNamespace(manual_seed=lambda seed: SimpleNamespace(get_state=lambda: seed))
+
+
+def test_a_torch_that_is_imported_inside_is_left_alone_until_the_next_visit(monkeypatch):
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    own, torch = OwnRandomness(7), FakeTorch()
+    with own.in_place():
+        monkeypatch.setitem(sys.modules, "torch", torch)
+        torch.state += 1
+    assert torch.state == 1001
+    for visit in range(3):
+        with own.in_place():
+            assert torch.state == 7 + visit
+            torch.state += 1
+        assert torch.state == 1001

@@ -1,0 +1,214 @@
+"""`Opponents`: what the policies of the other seats are handed, alone and in a batch, and what they remember."""
+
+import numpy as np
+import pytest
+
+import pz_policymap as pm
+from pz_policymap.learner.opponents import Predictor
+from tests.learner_envs import Survival
+from tests.stub_envs import StubParallel
+
+
+class Recorder:
+    """A policy with `predict` that writes down what it was handed."""
+
+    def __init__(self):
+        self.calls = []
+
+    def predict(self, observation, state=None, episode_start=None, deterministic=False):
+        self.calls.append((observation, state, episode_start))
+        return np.zeros(len(observation), int), None
+
+
+class Counts(Recorder):
+    """It remembers how often each of its seats has acted, in an array whose rows are not its first axis."""
+
+    def predict(self, observation, state=None, episode_start=None, deterministic=False):
+        count = np.zeros((1, len(observation), 1)) if state is None else state[0]
+        self.calls.append((np.array(observation), state, episode_start))
+        return count[0, :, 0].astype(int), (count + 1,)
+
+
+class Masks(Recorder):
+    def predict(self, observation, action_masks=None):
+        self.calls.append((observation, action_masks))
+        return np.argmax(action_masks, axis=1), None
+
+
+class Everything(Recorder):
+    def predict(self, observation, **kwargs):
+        self.calls.append((observation, kwargs))
+        return np.zeros(len(observation), int), None
+
+
+class Steady(StubParallel):
+    """Four agents stay for some steps; each observes its index and the time, beside a mask that allows its index."""
+
+    names = ("a", "b", "c", "d")
+
+    def __init__(self, steps=3, masked=False):
+        super().__init__(live=[self.names] * steps + [()], possible_agents=self.names)
+        self.masked = masked
+        self.actions = []
+
+    def reset(self, seed=None, options=None):
+        observations, infos = super().reset(seed, options)
+        return self._seen(observations), infos
+
+    def step(self, actions):
+        self.actions.append(actions)
+        observations, *rest = super().step(actions)
+        return self._seen(observations), *rest
+
+    def _seen(self, observations):
+        return {agent: self._look(self.names.index(agent)) for agent in observations}
+
+    def _look(self, index):
+        seen = np.array([index, self.time])
+        return {"observation": seen, "action_mask": np.eye(4, dtype=np.int8)[index]} if self.masked else seen
+
+
+def against(policies, mapping=None, env=None, **settings):
+    inner = Steady(**settings) if env is None else env
+    mapping = mapping or pm.Fixed({"a": 1, "b": 0, "c": 1, "d": 1})
+    return pm.LearnerEnv(pm.wrap(inner, mapping), policies), inner
+
+
+def play(env, episodes=1):
+    for _ in range(episodes):
+        env.reset()
+        while not any(env.step(0)[2:4]):
+            pass
+
+
+def test_a_function_is_handed_what_the_environment_says_of_each_seat():
+    calls = []
+    env, _ = against({1: lambda *given: calls.append(given) or 2}, steps=1, masked=True)
+    play(env)
+    assert [agent for _, agent, _ in calls] == ["a", "c", "d"]
+    assert [observation["observation"].tolist() for observation, _, _ in calls] == [[0, 0], [2, 0], [3, 0]]
+    assert all(set(observation) == {"observation", "action_mask"} for observation, _, _ in calls)
+    assert all(info == {"policy_id": 1} for _, _, info in calls)
+
+
+def test_several_seats_of_one_policy_are_one_batch_once_it_is_known_to_have_no_state():
+    policy = Recorder()
+    env, _ = against({1: policy}, steps=3)
+    play(env, episodes=2)
+    sizes = [len(observation) for observation, _, _ in policy.calls]
+    assert sizes == [1, 1, 1, 3, 3, 3, 3, 3]
+    assert policy.calls[3][0].tolist() == [[0, 1], [2, 1], [3, 1]]
+    starts = [start.tolist() for _, _, start in policy.calls]
+    assert starts == [[True]] * 3 + [[False] * 3] * 2 + [[True] * 3] + [[False] * 3] * 2
+    assert all(state is None for _, state, _ in policy.calls)
+
+
+def test_every_seat_has_a_state_of_its_own_which_ends_with_the_episode():
+    policy = Counts()
+    env, inner = against({1: policy}, steps=3)
+    play(env, episodes=2)
+    acted = [[int(actions[agent]) for agent in ("a", "c", "d")] for actions in inner.actions]
+    assert acted == [[0] * 3, [1] * 3, [2] * 3] * 2
+    assert [start.tolist() for _, _, start in policy.calls] == ([[True]] * 3 + [[False]] * 6) * 2
+
+
+def test_a_seat_whose_policy_acts_less_often_keeps_its_own_count():
+    # In Survival the living get fewer; a state that was handed on by place in the batch would go astray.
+    policy = Counts()
+    inner = Survival(4, late=[3])
+    env = pm.LearnerEnv(pm.wrap(inner, pm.Focal(pm.Fixed(0), pm.Fixed(1)), resample_every=1), {1: policy})
+    for seed in range(10):
+        inner.seen_actions.clear()
+        env.reset(seed=seed)
+        while not any(env.step(0)[2:4]):
+            pass
+        for agent in set(inner.possible_agents) - {env.agent}:
+            acted = [int(actions[agent]) for actions in inner.seen_actions if agent in actions]
+            assert acted == list(range(len(acted)))
+
+
+def test_masks_are_handed_on_and_leave_the_observation():
+    policy = Masks()
+    env, inner = against({1: policy}, steps=1, masked=True)
+    play(env)
+    observation, masks = policy.calls[0]
+    assert observation.tolist() == [[0, 0], [2, 0], [3, 0]]
+    assert masks.tolist() == np.eye(4, dtype=int)[[0, 2, 3]].tolist()
+    assert inner.actions[0] == {"a": 0, "b": 0, "c": 2, "d": 3}
+    assert list(inner.actions[0]) == ["a", "b", "c", "d"]
+
+
+def test_the_mask_of_actions_of_several_parts_is_handed_on_flat_as_the_learner_has_it():
+    parts = np.array([1, 0], np.int8), np.array([0, 1, 1], np.int8)
+    policy = Masks()
+    inner = StubParallel(infos=lambda time, agents: {agent: {"action_mask": parts} for agent in agents})
+    env, _ = against({1: policy}, pm.Fixed({"a": 1, "b": 0}), inner)
+    play(env)
+    assert policy.calls[0][1].tolist() == [[1, 0, 0, 1, 1]]
+
+
+@pytest.mark.parametrize("masked", [True, False])
+def test_who_takes_any_keyword_is_handed_those_that_there_are(masked):
+    policy = Everything()
+    env, _ = against({1: policy}, steps=2, masked=masked)
+    play(env)
+    assert {name for _, kwargs in policy.calls for name in kwargs} == (
+        {"episode_start", "action_masks"} if masked else {"episode_start"}
+    )
+
+
+def test_functions_and_predictors_play_side_by_side():
+    mapping = pm.Fixed({"a": 1, "b": 0, "c": 2, "d": 3})
+    env, inner = against([None, Recorder(), lambda *given: 5, Counts()], mapping)
+    play(env)
+    assert [[int(actions[agent]) for agent in "acd"] for actions in inner.actions] == [[0, 5, 0], [0, 5, 1], [0, 5, 2]]
+
+
+def test_what_is_known_of_a_policy_is_forgotten_with_it():
+    first, second = Recorder(), Counts()
+    env, inner = against({1: first}, steps=2)
+    play(env)
+    env.set_policies({1: second})
+    play(env)
+    assert [int(actions["d"]) for actions in inner.actions] == [0, 0, 0, 1]
+
+
+class Alone:
+    def predict(self, observation):
+        return np.zeros(len(observation), int)
+
+
+class Short:
+    def predict(self, observation):
+        return np.zeros((), int), None
+
+
+@pytest.mark.parametrize(
+    ("policy", "error", "match"),
+    [
+        (Alone(), TypeError, "predict must return actions and a state, got array"),
+        (Short(), ValueError, "policy 1 must return a row for each of its rows"),
+    ],
+)
+def test_a_predictor_that_answers_otherwise_is_named(policy, error, match):
+    env, _ = against({1: policy})
+    env.reset()
+    with pytest.raises(error, match=match):
+        env.step(0)
+
+
+def test_a_missing_opponent_is_named_at_reset_before_anybody_has_acted():
+    calls = []
+    mapping = pm.Fixed({"a": 1, "b": 0, "c": 1, "d": 7})
+    env, _ = against([None, lambda *given: calls.append(given)], mapping)
+    with pytest.raises(KeyError, match=r"got none for policy 7 in \[0, 1\]"):
+        env.reset()
+    assert not calls
+
+
+def test_a_predict_that_tells_no_signature_is_handed_observations_alone():
+    class Compiled:
+        predict = staticmethod(max)  # of a sequence: the highest action, and no state
+
+    predictor = Predictor(Compiled())
+    assert not any(predictor._takes(name) for name in ("state", "episode_start", "action_masks"))
