@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 import pz_policymap as pm
-from tests import contract
-from tests.contract import KNOBS, NAMES, NUM_POLICIES, RULES, Model, fits, ledger
+from tests import contract_model as contract
+from tests.contract_model import KNOBS, NAMES, NUM_POLICIES, RULES, Model, fits, ledger
 from tests.puppets import INFOS, SHARED, PlannedError
 
 SOME = st.lists(st.sampled_from(NAMES), unique=True)
@@ -63,7 +63,7 @@ class Elsewhere:
     CODE = """
 import pickle, sys, traceback
 import pz_policymap as pm
-from tests import contract
+from tests import contract_model as contract
 while sys.stdin.buffer.peek(1):
     path, knobs, rule, agents, settings, live, count = pickle.load(sys.stdin.buffer)
     contract.turn(**knobs)

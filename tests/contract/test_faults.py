@@ -366,7 +366,7 @@ class TestDisks:
         pm.save(path, payoff=ledger_of(1))
         code = (
             "import sys\n"
-            "from tests.test_faults import ledger_of, pm\n"
+            "from tests.contract.test_faults import ledger_of, pm\n"
             "ledgers = [ledger_of(2), ledger_of(3)]\n"
             "print('ready', flush=True)\n"
             "while True:\n"
@@ -390,7 +390,7 @@ class TestDisks:
         path = tmp_path / "run.npz"
         code = (
             "import sys\n"
-            "from tests.test_faults import ledger_of, pm\n"
+            "from tests.contract.test_faults import ledger_of, pm\n"
             "for i in range(25): pm.save(sys.argv[1], payoff=ledger_of(int(sys.argv[2]) + i))\n"
         )
         root = Path(__file__).parents[2]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
 from pz_policymap.wrappers.autoreset import Autoreset
-from tests.contract import NAMES, RULES, Score
+from tests.contract_model import NAMES, RULES, Score
 from tests.machine import (
     CADENCES,
     INDICES,

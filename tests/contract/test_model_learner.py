@@ -9,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from pettingzoo.utils import parallel_to_aec
 
 import pz_policymap as pm
-from tests.contract import NUM_POLICIES, Model
+from tests.contract_model import NUM_POLICIES, Model
 from tests.learner_envs import Survival
 from tests.machine import CADENCES, SEEDS, Log, examples
 

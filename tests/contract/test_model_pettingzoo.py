@@ -8,8 +8,8 @@ with foreign keys; errors thrown from `reset` and `step`) meet random calls. Wit
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, rule
 
-from tests import contract
-from tests.contract import NAMES, RULES, TEAMS, Score
+from tests import contract_model as contract
+from tests.contract_model import NAMES, RULES, TEAMS, Score
 from tests.machine import (
     CADENCES,
     FAILS,
