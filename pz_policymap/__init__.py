@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pz_policymap import plots as plots
     from pz_policymap.assigner import PolicyAssigner as PolicyAssigner
+    from pz_policymap.assignment import assignments as assignments
     from pz_policymap.batching.policy_groups import PolicyGroups as PolicyGroups
     from pz_policymap.batching.policy_groups import act as act
     from pz_policymap.batching.recurrent_state import RecurrentState as RecurrentState
@@ -98,6 +99,7 @@ _HOME = {
     "RecurrentState": "batching.recurrent_state",
     "LearnerEnv": "learner.learner_env",
     "PolicyAssigner": "assigner",
+    "assignments": "assignment",
     "save": "checkpoint",
     "load": "checkpoint",
 }

@@ -6,12 +6,14 @@ from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from pz_policymap.arguments import in_order, seed_of
 from pz_policymap.cadence import Cadence
 from pz_policymap.mappings.base import PolicyMapping, WeightsFunction
 from pz_policymap.mappings.checked import checked_assign, named_error
-from pz_policymap.randomness.draw import Draw
+from pz_policymap.mappings.conversion import MappingLike, as_mapping
+from pz_policymap.randomness.draw import Draw, counters
 from pz_policymap.randomness.philox import IntArray, Source
 
 PolicyIds = NDArray[np.int32]
@@ -54,6 +56,53 @@ class Numbers(NamedTuple):
         return Draw(self.source, agents, rows + self.env_index, episode, self.cadence)
 
 
+def assignments(
+    mapping: MappingLike,
+    agents: Sequence[Hashable],
+    *,
+    seed: int | Sequence[int],
+    env_index: ArrayLike = 0,
+    episode: ArrayLike = 0,
+    resample_every: int = 10,
+    warmup_episodes: int = 0,
+) -> PolicyIds:
+    """Returns the policies that control the agents of any environments in any episodes, without an environment.
+
+    A pure function: it equals what `wrap`, `env_fns`, `PolicyMapVector`, the RLlib adapter and a tournament assign.
+
+    Args:
+        mapping: As in `wrap`.
+        agents: The agents of one environment in seat order.
+        seed: The pinned seed, or the one passed to `reset(seed=...)`. A non-negative int or several.
+        env_index: Environment indices, integers >= 0; broadcast with `episode`.
+        episode: Episode numbers, integers >= 0; broadcast with `env_index`.
+        resample_every: Number of episodes between resamples, >= 1.
+        warmup_episodes: Number of first episodes that each resample, >= 0.
+
+    Returns:
+        Policy ids, shape `(*broadcast, num_seats)`, dtype int32.
+
+    Raises:
+        TypeError: If an argument has the wrong type.
+        ValueError: If a number is out of range, or if the mapping cannot serve these agents.
+
+    Example:
+        >>> from pz_policymap import Uniform, assignments
+        >>> assignments(Uniform(4), ["red", "blue"], seed=0, env_index=[0, 1], episode=[[0], [10]]).tolist()
+        [[[0, 2], [0, 0]], [[3, 2], [2, 2]]]
+    """
+    rule, seats, cadence = as_mapping(mapping), in_order("agents", agents), Cadence(resample_every, warmup_episodes)
+    rule.check(seats)
+    envs, episodes = np.broadcast_arrays(counters("env_index", env_index), counters("episode", episode))
+    if rule.num_envs is not None and envs.size and envs.max() >= rule.num_envs:
+        raise ValueError(f"env_index must be below num_envs={rule.num_envs} of {rule!r}, got {envs.max()}")
+    numbers = Numbers(Source(seed_of("seed", seed)), cadence, 0)
+    drawn_at = cadence.draw_episode(episodes.ravel())
+    policy_ids = np.empty((envs.size, len(seats)), np.int32)
+    draw_policies(rule, numbers, envs.ravel(), drawn_at, seats, policy_ids, slice(None))
+    return policy_ids.reshape(*envs.shape, len(seats))
+
+
 def redrawn(
     before: Drawn,
     rule: PolicyMapping,
@@ -63,29 +112,56 @@ def redrawn(
     agents: tuple[Any, ...],
 ) -> Drawn:
     """Returns what is in force once these rows (a slice: all of them) have drawn at these episodes, for these seats."""
+    num_envs = len(before.policy_ids)
+    if isinstance(rows, slice) or before.agents != agents:  # other agents: a single environment, which draws
+        policy_ids = np.empty((num_envs, len(agents)), np.int32)
+    else:
+        policy_ids = before.policy_ids.copy()
+    envs = np.arange(num_envs) if isinstance(rows, slice) else rows
+    bound, weights = draw_policies(rule, numbers, envs, episode, agents, policy_ids, rows)
+    return Drawn(agents, read_only(policy_ids), rule, bound, weights)
+
+
+def draw_policies(
+    rule: PolicyMapping,
+    numbers: Numbers,
+    envs: IntArray,
+    episode: IntArray,
+    agents: tuple[Any, ...],
+    out: PolicyIds,
+    rows: IntArray | slice,
+) -> tuple[PolicyMapping, list[Any]]:
+    """Draws the policies of some environments into rows of `out`, in chunks that stay in cache.
+
+    Args:
+        rule: The mapping.
+        numbers: Seed, cadence and first environment index.
+        envs: Environments that draw, counted from the first, shape `(n,)`.
+        episode: Episodes at which they draw, shape `(n,)`.
+        agents: The seats.
+        out: Written to, shape `(num_rows, num_seats)`.
+        rows: The row of `out` of each environment; a slice: rows in order.
+
+    Returns:
+        The mapping with numbers in place of weights callables, and those numbers in the order of the calls.
+    """
     weights: list[Any] = []
 
     def ask(function: WeightsFunction) -> Any:
         weights.append(np.asarray(function()).tolist())
         return weights[-1]
 
-    num_envs = len(before.policy_ids)
-    if isinstance(rows, slice) or before.agents != agents:  # other agents: a single environment, which draws
-        policy_ids = np.empty((num_envs, len(agents)), np.int32)
-    else:
-        policy_ids = before.policy_ids.copy()
     bound = rule
     for start in range(0, len(episode), _CHUNK):
         part = slice(start, min(start + _CHUNK, len(episode)))
-        chosen = np.arange(part.start, part.stop) if isinstance(rows, slice) else rows[part]
-        draw = numbers.draw(chosen, episode[part], agents)
+        draw = numbers.draw(envs[part], episode[part], agents)
         if start == 0:
             try:
                 bound = rule.bind(ask)
             except Exception as error:
                 raise named_error(error, rule, draw) from error
-        policy_ids[part if isinstance(rows, slice) else chosen] = checked_assign(bound, draw)
-    return Drawn(agents, read_only(policy_ids), rule, bound, weights)
+        out[part if isinstance(rows, slice) else rows[part]] = checked_assign(bound, draw)
+    return bound, weights
 
 
 def joined(drawn: Drawn, numbers: Numbers, draw_episode: IntArray, agents: Sequence[Hashable]) -> Drawn:

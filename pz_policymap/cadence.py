@@ -48,6 +48,11 @@ class Cadence:
         due: NDArray[np.bool_] = episode // every * every == episode  # NumPy divides faster than it takes remainders
         return due | (episode < warmup) if warmup else due
 
+    def draw_episode(self, episode: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Returns the episode at which the assignment of each episode was drawn."""
+        every, warmup = self.resample_every, self.warmup_episodes
+        return np.where(episode < warmup, episode, np.maximum(episode // every * every, warmup - 1))
+
     def block(self, episode: NDArray[np.int64]) -> NDArray[np.int64]:
         """Returns the number of the block that each episode belongs to: the draws up to it, less one."""
         every, warmup = self.resample_every, self.warmup_episodes

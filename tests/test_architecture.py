@@ -28,13 +28,14 @@ LAYERS = [
     ("assignment",),
     ("assigner",),
     ("wrappers",),
+    ("policies",),
     ("recording", "learner"),
     ("adapters", "plots"),
     ("evaluation", "checking", "cli"),
 ]
 CORE = {"gymnasium", "numpy", "pettingzoo", "typing_extensions"}
 EXTRAS = {"cli": {"matplotlib", "rich"}, "results": {"scipy"}, "plots": {"matplotlib"}}
-KNOW_AN_ENVIRONMENT = ("wrappers", "recording", "learner", "evaluation", "checking", "adapters", "cli")
+KNOW_AN_ENVIRONMENT = ("wrappers", "policies", "recording", "learner", "evaluation", "checking", "adapters", "cli")
 
 
 def layer(module):

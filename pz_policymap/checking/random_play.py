@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
-from pz_policymap.evaluation.policies import RandomPolicy
+import numpy as np
+
+from pz_policymap.policies.random_policy import RandomPolicy
 
 # Who is there, observations, infos, rewards; of an AEC environment, what the one that has just moved had observed.
 Step = tuple[list[Any], Mapping[Any, Any], Mapping[Any, Any], Mapping[Any, Any]]
@@ -13,8 +16,7 @@ Step = tuple[list[Any], Mapping[Any, Any], Mapping[Any, Any], Mapping[Any, Any]]
 
 def random_episode(env: Any, api: str, seed: int, steps: int) -> Iterator[Step]:
     """Plays an episode at random and yields what stands after `reset` and after each step."""
-    act = RandomPolicy(env.action_space)
-    act.begin(seed)
+    act = partial(RandomPolicy(env.action_space), rng=np.random.default_rng(seed))
     if api == "aec":
         env.reset(seed=seed)
         yield list(env.agents), {}, env.infos, {}

@@ -93,7 +93,7 @@ def run(options: argparse.Namespace) -> int:
         )
     except (TypeError, ValueError) as error:
         raise UsageError(told(error)) from error
-    player = Player(env, policies_named(names, bare.action_space))
+    player = Player(env, policies_named(names))
     _play(options, player, payoff, statistics)
     _show(options, mapping, names, payoff, statistics, totals)
     if picture:

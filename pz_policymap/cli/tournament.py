@@ -115,7 +115,7 @@ def _plan(options: argparse.Namespace) -> Plan:
         raise CommandError(f"environment {options.env!r} has agents that are no names: {list(agents)}")
     if options.teams and not all(isinstance(agent, str) for agent in agents):
         raise CommandError(f"--teams needs agents whose names are strings, got {list(agents)}")
-    policies_named(names, env.action_space)  # what cannot be made is said before anything is played
+    policies_named(names)  # what cannot be made is said before anything is played
     name.close(env)
     return Plan(
         name,

@@ -85,7 +85,7 @@ class Match:
         bare = plan.env()
         tagged = pm.wrap(bare, len(plan.policies), seed=plan.seed)
         self._env = pm.record_results(tagged, self._ended.append)
-        self._player = Player(self._env, policies_named(plan.policies, bare.action_space))
+        self._player = Player(self._env, policies_named(plan.policies))
 
     def play(self, game: int) -> pm.Episode:
         """Plays a game.

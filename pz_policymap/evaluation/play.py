@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from pz_policymap.cli.errors import CommandError, told
-from pz_policymap.evaluation.policies import RandomPolicy
 from pz_policymap.learner.global_generators import OwnRandomness
-from pz_policymap.learner.opponents import Opponents
 from pz_policymap.learner.turns import turns_of
+from pz_policymap.policies.seat_policies import SeatPolicies
 
 _NOBODY = object()  # for the learner: all seats are played by the policies
 _TAG = "policy_id"
@@ -29,7 +28,7 @@ class Player:
     def __init__(self, env: Any, policies: Sequence[Any]) -> None:
         self._turns = turns_of(env)
         self._policies = policies
-        self._opponents = Opponents(policies)
+        self._opponents = SeatPolicies(policies, env.action_space)
 
     def play(self, seed: int, episode: int, *, env_seed: int | None, matchup: dict[Any, int] | None = None) -> None:
         """Plays an episode; what policies and environment draw from the global generators follows from the seed.
@@ -44,9 +43,7 @@ class Player:
             CommandError: If the environment or a policy raises an error; it says where.
         """
         words = np.random.SeedSequence([seed, episode]).generate_state(1)
-        for number, policy in enumerate(self._policies):
-            if isinstance(policy, RandomPolicy):
-                policy.begin(seed, episode, number)
+        self._seed = seed, episode
         try:
             with OwnRandomness(int(words[0])).in_place():
                 self._play(env_seed, None if matchup is None else {"policy_ids": matchup})
@@ -57,13 +54,17 @@ class Player:
         turns, opponents = self._turns, self._opponents
         turns.reset(env_seed, options)
         turns.begin(_NOBODY)
-        opponents.begin(())
+        opponents.begin({}, self._seed)
+        seated = set[Any]()
         while movers := turns.movers:
             views = {agent: turns.view(agent) for agent in movers}
             observations = {agent: observation for agent, (observation, _) in views.items()}
             infos = {agent: info for agent, (_, info) in views.items()}
             players = {agent: info[_TAG] for agent, info in infos.items()}
-            turns.move(opponents.act(players, observations, infos))
+            for agent in players.keys() - seated:
+                opponents.join(agent, players[agent])
+                seated.add(agent)
+            turns.move(opponents.act_together(observations, infos))
 
 
 def env_seed_of(seed: int, episode: int) -> int:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pz_policymap.learner.opponents import Opponents
 from pz_policymap.learner.seats import the_one
 from pz_policymap.learner.turns import turns_of
+from pz_policymap.policies.seat_policies import SeatPolicies
 from pz_policymap.wrappers.pettingzoo_tags import Info
 
 
@@ -24,7 +24,7 @@ class LearnerEpisodes:
         agent: Whom the learner plays in this episode; None before the first.
     """
 
-    def __init__(self, env: Any, wrapper: Any, opponents: Opponents, learner: int) -> None:
+    def __init__(self, env: Any, wrapper: Any, opponents: SeatPolicies, learner: int) -> None:
         self.agent: Any = None
         self._turns = turns_of(env)
         self._wrapper = wrapper
@@ -56,7 +56,7 @@ class LearnerEpisodes:
         self._turns.reset(seed, None if options is None else dict(options))
         self._players = dict(self._wrapper.policy_ids)
         self.agent = the_one(self._players, self._learner)
-        self._opponents.begin(policy for policy in self._players.values() if policy != self._learner)
+        self._opponents.begin({a: policy for a, policy in self._players.items() if policy != self._learner}, seed=0)
         self._turns.begin(self.agent)
         return self.agent
 
@@ -92,7 +92,7 @@ class LearnerEpisodes:
             if agent not in actions:
                 observations[agent], infos[agent] = turns.view(agent)
         self._check_players()
-        chosen = {**self._opponents.act(self._players, observations, infos), **actions}
+        chosen = {**self._opponents.act_together(observations, infos), **actions}
         turns.move({agent: chosen[agent] for agent in movers})
 
     def _check_players(self) -> None:
@@ -106,5 +106,7 @@ class LearnerEpisodes:
                     f"agent {agent!r} is played by policy {players[agent]}, and by {before} before in the same "
                     f"episode: LearnerEnv goes inside a wrapper that resets the environment by itself"
                 )
+        for agent in players.keys() - self._players.keys():
+            self._opponents.join(agent, players[agent])
         self._players |= players
         the_one(self._players, self._learner)

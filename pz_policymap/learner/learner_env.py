@@ -16,12 +16,12 @@ from typing_extensions import override
 
 from pz_policymap.arguments import MAX_INDEX, boolean, integer
 from pz_policymap.batching.policy_groups import mask_of
-from pz_policymap.learner.action_masks import flat_mask, without_mask
 from pz_policymap.learner.episodes import LearnerEpisodes
 from pz_policymap.learner.global_generators import OwnRandomness
-from pz_policymap.learner.opponents import Opponents
 from pz_policymap.learner.seats import common_spaces, possible_seats
 from pz_policymap.mappings.conversion import MappingLike, as_mapping
+from pz_policymap.policies.action_masks import flat_mask, without_mask
+from pz_policymap.policies.seat_policies import SeatPolicies
 from pz_policymap.wrappers.find import find_policy_wrapper
 from pz_policymap.wrappers.pettingzoo_tags import Info
 
@@ -96,7 +96,7 @@ class LearnerEnv(gymnasium.Env[Any, Any]):
         self.env = env
         self.learner = integer("learner", learner, 0, MAX_INDEX)
         self.play_out = boolean("play_out", play_out)
-        self._opponents = Opponents(policies)
+        self._opponents = SeatPolicies(policies, env.action_space)
         self._episodes = LearnerEpisodes(env, self._wrapper, self._opponents, self.learner)
         assigner = self._wrapper.assigner
         self._seats = possible_seats(assigner.mapping, assigner, self.learner)

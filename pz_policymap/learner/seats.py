@@ -9,9 +9,9 @@ import numpy as np
 from gymnasium import spaces
 
 from pz_policymap.assigner import PolicyAssigner
-from pz_policymap.learner.action_masks import space_without_mask
 from pz_policymap.mappings.base import PolicyMapping
 from pz_policymap.mappings.checked import checked_assign, named_error
+from pz_policymap.policies.action_masks import space_without_mask
 from pz_policymap.randomness.draw import Draw
 
 Spaces = tuple[spaces.Space[Any], spaces.Space[Any]]

@@ -105,9 +105,11 @@ class Draw:
             ValueError: If one is out of range, or if the two arrays differ in shape.
         """
         source = Source(seed_of("seed", seed))
-        indices, episodes = _counters("env_index", env_index), _counters("episode", episode)
+        indices, episodes = counters("env_index", env_index), counters("episode", episode)
         if indices.shape != episodes.shape:
             raise ValueError(f"episode must have the shape of env_index, {indices.shape}, got {episodes.shape}")
+        if indices.ndim != 1:
+            raise ValueError(f"env_index must be a vector, got shape {indices.shape}")
         return cls(source, in_order("agents", agents), indices, episodes, Cadence(resample_every))
 
     @property
@@ -231,16 +233,16 @@ class Draw:
         return _prefix(self._path) << 16 | stream
 
 
-def _counters(name: str, values: ArrayLike) -> IntArray:
-    """Returns counters from 0 as a vector, or raises."""
-    counters = np.asarray(values)
-    if counters.size == 0:
-        return np.empty(0, np.int64)
-    if counters.dtype.kind not in "iu":
+def counters(name: str, values: ArrayLike) -> IntArray:
+    """Returns integers >= 0 as an int64 array of the same shape, or raises an error that names the argument."""
+    array = np.asarray(values)
+    if array.size == 0:
+        return np.empty(array.shape, np.int64)
+    if array.dtype.kind not in "iu":
         raise TypeError(f"{name} must hold integers, got {values!r}")
-    if counters.ndim != 1 or counters.min() < 0:
-        raise ValueError(f"{name} must be a vector of integers from 0, got {values!r}")
-    return counters.astype(np.int64)
+    if array.min() < 0:
+        raise ValueError(f"{name} must hold integers from 0, got {values!r}")
+    return array.astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)

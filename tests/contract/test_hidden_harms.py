@@ -12,10 +12,10 @@ from functools import partial
 
 import numpy as np
 import pytest
-from tests.contract.test_faults import MAKERS, WRAPPERS, tell, wrapped
 
 import pz_policymap as pm
 from pz_policymap.wrappers.autoreset import Autoreset
+from tests.contract.test_faults import MAKERS, WRAPPERS, tell, wrapped
 from tests.contract_model import LEAVES, MATRICES, NUM_POLICIES, turn
 from tests.puppets import INFOS, SHARED, PuppetVector
 

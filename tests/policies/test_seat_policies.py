@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pz_policymap as pm
-from pz_policymap.learner.opponents import Predictor
+from pz_policymap.policies.seat_policies import Predictor
 from tests.learner_envs import Survival
 from tests.stub_envs import StubParallel
 

@@ -1,0 +1,178 @@
+"""`SeatPolicies`: the policies that control the agents of one environment.
+
+A policy, wherever this package takes one, is one of these:
+
+- a callable `policy(observation, agent, info) -> action`. If its signature has a parameter `rng`, it is also given a
+  `numpy.random.Generator` seeded for its seat and episode. If it has a method `reset()`, that is called when an episode
+  begins, once for every seat it controls;
+- an object with `predict(observation, ...) -> (actions, state)`, as in Stable-Baselines3;
+- the string "random".
+
+A torch module takes batches and knows no agents, so adapt it in one line:
+`lambda observation, agent, info: module(torch.as_tensor(observation)).argmax().item()`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from pz_policymap.policies.predict import Predictor, predicted_actions
+from pz_policymap.policies.random_policy import RandomPolicy
+
+Policies = Mapping[int, Any] | Sequence[Any]
+SeatPolicy = Callable[[Any, Any, Any], Any]
+
+RANDOM = "random"
+EXPECTED = (
+    "a callable (observation, agent, info) -> action, an object with predict(observation) -> (actions, state), "
+    'or "random"'
+)
+
+
+class SeatPolicies:
+    """Asks the policies of an episode for the actions of their agents.
+
+    Args:
+        policies: The policies by policy id, a dict or a sequence.
+        action_space: Returns the action space of an agent, for "random".
+
+    Raises:
+        TypeError: If `policies` is neither a dict nor a sequence, or if one of them is not a policy.
+
+    Example:
+        >>> def first(observation, agent, info):
+        ...     return 0
+        >>> seats = SeatPolicies([first, "random"], lambda agent: None)
+        >>> seats.begin({"red": 0}, seed=7)
+        >>> seats.act("red", None, {})
+        0
+    """
+
+    def __init__(self, policies: Policies, action_space: Callable[[Any], Any]) -> None:
+        self._action_space = action_space
+        self._by_agent: dict[Any, SeatPolicy | Predictor] = {}
+        self._assignment: Mapping[Any, int] = {}
+        self._seed: tuple[int, ...] = (0,)
+        self.replace(policies)
+
+    def replace(self, policies: Policies) -> None:
+        """Uses other policies from the next episode on; arguments and errors as in the constructor."""
+        if not isinstance(policies, (Mapping, Sequence)) or isinstance(policies, (str, bytes)):
+            raise TypeError(f"policies must be a dict from policy id to policy, or a sequence, got {policies!r}")
+        self._policies = policies
+        self._known: dict[int, tuple[Any, Any, bool]] = {}  # as given, as called, whether it takes `rng`
+        for policy_id in policies if isinstance(policies, Mapping) else range(len(policies)):
+            if policies[policy_id] is not None:  # the learner's place in a sequence may be empty
+                self._lookup(policy_id)
+
+    def begin(self, assignment: Mapping[Any, int], seed: int | Sequence[int]) -> None:
+        """Begins an episode: every agent of the assignment gets its policy, and stateful policies are reset.
+
+        Args:
+            assignment: Agent -> policy id, in seat order.
+            seed: Seeds the generators of policies that take `rng`, together with the seat. Non-negative.
+
+        Raises:
+            KeyError: If a policy is missing.
+        """
+        self._seed = (seed,) if isinstance(seed, int) else tuple(seed)
+        self._assignment, self._by_agent = assignment, {}
+        self._predictors: dict[int, Predictor] = {}
+        for agent, policy_id in assignment.items():
+            self.join(agent, policy_id)
+
+    def join(self, agent: Hashable, policy_id: int) -> None:
+        """Gives an agent, such as one that joins mid-episode, its policy; errors as in `begin`."""
+        policy, wants_rng = self._lookup(policy_id)
+        if isinstance(policy, Predictor):
+            if policy_id not in self._predictors:
+                policy.begin()
+                self._predictors[policy_id] = policy
+            self._by_agent[agent] = policy
+            return
+        if isinstance(policy, str):  # "random"
+            policy = RandomPolicy(self._action_space)
+        elif callable(reset := getattr(policy, "reset", None)):
+            reset()
+        if wants_rng:
+            words = np.random.SeedSequence([*self._seed, len(self._by_agent)])
+            policy = partial(policy, rng=np.random.Generator(np.random.PCG64(words)))
+        self._by_agent[agent] = policy
+
+    def act(self, agent: Any, observation: Any, info: Mapping[str, Any]) -> Any:
+        """Returns the action of one agent, which must have been given a policy by `begin` or `join`."""
+        policy = self._by_agent[agent]
+        if isinstance(policy, Predictor):
+            return predicted_actions(policy, {agent: observation}, {agent: info})[agent]
+        return policy(observation, agent, info)
+
+    def act_together(self, observations: Mapping[Any, Any], infos: Mapping[Any, Mapping[str, Any]]) -> dict[Any, Any]:
+        """Returns the actions of agents that move at once; agents that share a `predict` policy are one batch.
+
+        Args:
+            observations: The observations of the agents that act.
+            infos: Their infos.
+        """
+        actions: dict[Any, Any] = {}
+        batches: dict[int, tuple[Predictor, dict[Any, Any]]] = {}
+        for agent, observation in observations.items():
+            policy = self._by_agent[agent]
+            if isinstance(policy, Predictor):
+                batches.setdefault(id(policy), (policy, {}))[1][agent] = observation
+            else:
+                actions[agent] = policy(observation, agent, infos[agent])
+        for predictor, batch in batches.values():
+            actions |= predicted_actions(predictor, batch, infos)
+        return {agent: actions[agent] for agent in observations}
+
+    def _lookup(self, policy_id: int) -> tuple[Any, bool]:
+        """Returns a policy as it is called, and whether it takes `rng`; the user's dict may have changed."""
+        held = self._policies if isinstance(self._policies, Mapping) else range(len(self._policies))
+        if policy_id not in held:
+            raise KeyError(f"policies must hold every policy that acts, got none for policy {policy_id} in {[*held]}")
+        given = self._policies[policy_id]
+        known = self._known.get(policy_id)
+        if known is None or known[0] is not given:
+            policy = _checked(policy_id, given)
+            known = self._known[policy_id] = given, policy, _takes_rng(policy)
+        return known[1], known[2]
+
+
+def _checked(policy_id: Any, policy: Any) -> Any:
+    """Returns a policy in the form that `SeatPolicies` calls, or raises a TypeError."""
+    name = f"policies[{policy_id!r}]"
+    if callable(getattr(policy, "predict", None)):
+        return Predictor(policy)
+    if isinstance(policy, str) and policy == RANDOM:
+        return policy
+    if not callable(policy) or isinstance(policy, type):
+        raise TypeError(f"{name} must be {EXPECTED}, got {policy!r}")
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(policy, torch.nn.Module):
+        raise TypeError(
+            f"{name} is a torch module, which takes batches; adapt it to one agent: "
+            f"lambda observation, agent, info: module(torch.as_tensor(observation)).argmax().item()"
+        )
+    try:
+        inspect.signature(policy).bind(None, None, None, **({"rng": None} if _takes_rng(policy) else {}))
+    except TypeError as error:
+        raise TypeError(f"{name} must be {EXPECTED}, got {policy!r}: {error}") from error
+    except ValueError:
+        pass  # some callables written in C have no signature
+    return policy
+
+
+def _takes_rng(policy: Any) -> bool:
+    """Returns whether a policy asks for a generator."""
+    if isinstance(policy, Predictor):
+        return False
+    try:
+        return isinstance(policy, str) or "rng" in inspect.signature(policy).parameters
+    except (TypeError, ValueError):
+        return False
