@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from pz_policymap.mappings.shared_and_teams import Teams as Teams
     from pz_policymap.mappings.uniform import Uniform as Uniform
     from pz_policymap.mappings.weighted import Weighted as Weighted
+    from pz_policymap.pool.learner_settings import PoolLearner as PoolLearner
+    from pz_policymap.pool.snapshot_pool import SnapshotPool as SnapshotPool
     from pz_policymap.randomness.draw import Draw as Draw
     from pz_policymap.recording.record import record_results as record_results
     from pz_policymap.results.episode import Episode as Episode
@@ -94,6 +96,8 @@ _HOME = {
     "latest": "results.weights",
     "delta_uniform": "results.weights",
     "nash": "results.weights",
+    "SnapshotPool": "pool.snapshot_pool",
+    "PoolLearner": "pool.learner_settings",
     "PolicyGroups": "batching.policy_groups",
     "act": "batching.policy_groups",
     "RecurrentState": "batching.recurrent_state",

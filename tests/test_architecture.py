@@ -5,6 +5,7 @@ import importlib
 import pkgutil
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -19,29 +20,36 @@ MODULES = sorted(
     if path.name not in ("__init__.py", "__main__.py")
 )
 
-# Lowest first: a module imports from lower layers and from its own.
-LAYERS = [
-    ("arguments",),
-    ("cadence", "checkpoint", "batching", "results"),
-    ("randomness",),
-    ("mappings",),
-    ("assignment",),
-    ("assigner",),
-    ("wrappers",),
-    ("policies",),
-    ("recording", "learner"),
-    ("adapters", "plots"),
-    ("evaluation", "checking", "cli"),
-]
+# Lowest first: a room imports from rooms above it in this list, and from itself.
+ROOMS = (
+    "arguments",
+    "cadence",
+    "checkpoint",
+    "batching",
+    "results",
+    "randomness",
+    "mappings",
+    "assignment",
+    "assigner",
+    "wrappers",
+    "pool",
+    "policies",
+    "recording",
+    "learner",
+    "evaluation",
+    "checking",
+    "plots",
+    "adapters",
+    "cli",
+)
 CORE = {"gymnasium", "numpy", "pettingzoo", "typing_extensions"}
 EXTRAS = {"cli": {"matplotlib", "rich"}, "results": {"scipy"}, "plots": {"matplotlib"}}
-KNOW_AN_ENVIRONMENT = ("wrappers", "policies", "recording", "learner", "evaluation", "checking", "adapters", "cli")
+KNOW_NO_ENVIRONMENT = ("arguments", "cadence", "checkpoint", "batching", "results", "randomness", "mappings", "plots")
 
 
-def layer(module):
-    """Returns the number of the layer that a module lives in."""
-    top = module.split(".")[0]
-    return next(number for number, names in enumerate(LAYERS) if top in names)
+def room(module):
+    """Returns the room of a module: the folder or file directly below the package."""
+    return module.split(".")[0]
 
 
 def imports(module):
@@ -62,23 +70,47 @@ def imports(module):
             yield node.module or ""
 
 
+def test_every_room_has_its_place_in_the_order():
+    assert {room(module) for module in MODULES} == set(ROOMS)
+
+
 @pytest.mark.parametrize("module", MODULES)
-def test_imports_run_one_way(module):
+def test_imports_between_rooms_run_one_way(module):
     for name in imports(module):
         package, _, inner = name.partition(".")
         if package == "pz_policymap" and inner:
-            assert layer(inner) <= layer(module), f"{module} imports {inner}, which lies above it"
+            assert ROOMS.index(room(inner)) <= ROOMS.index(room(module)), f"{module} imports {inner}, a higher room"
+
+
+def test_imports_inside_rooms_have_no_cycle():
+    graph = {}
+    for module in MODULES:
+        inner = {name.removeprefix("pz_policymap.") for name in imports(module) if name.startswith("pz_policymap.")}
+        graph[module] = inner & set(MODULES)
+    list(TopologicalSorter(graph).static_order())  # raises a CycleError
+
+
+def test_top_level_folders_are_the_package_its_tests_and_its_examples():
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT.parent, capture_output=True, text=True, check=False).stdout
+    folders = {line.split("/")[0] for line in tracked.splitlines() if "/" in line and not line.startswith(".")}
+    assert folders <= {"pz_policymap", "tests", "examples"}
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_file_holds_one_idea_or_says_why_it_is_long(module):
+    text = (ROOT / module.replace(".", "/")).with_suffix(".py").read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 300 or "This file is long because" in (ast.get_docstring(ast.parse(text)) or "")
 
 
 @pytest.mark.parametrize("module", MODULES)
 def test_only_the_core_dependencies_are_needed_outside_extras(module):
     foreign = {name.split(".")[0] for name in imports(module)} - set(sys.stdlib_module_names) - {"pz_policymap"}
-    allowed = CORE | EXTRAS.get(module.split(".")[0], set())
+    allowed = CORE | EXTRAS.get(room(module), set())
     if not module.startswith("adapters"):
         assert foreign <= allowed
 
 
-@pytest.mark.parametrize("module", [m for m in MODULES if m.split(".")[0] not in KNOW_AN_ENVIRONMENT])
+@pytest.mark.parametrize("module", [m for m in MODULES if room(m) in KNOW_NO_ENVIRONMENT])
 def test_the_core_knows_no_environment(module):
     assert not {name.split(".")[0] for name in imports(module)} & {"gymnasium", "pettingzoo"}
 

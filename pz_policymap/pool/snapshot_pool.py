@@ -1,0 +1,307 @@
+"""`SnapshotPool`: which policies a learner meets, when it is snapshotted, and when a snapshot may be released.
+
+The pool decides and names. It holds no networks, writes no files and starts no processes: the training loop keeps the
+parameters by policy id and follows what the pool says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pz_policymap.arguments import integer
+from pz_policymap.mappings.base import PolicyMapping
+from pz_policymap.mappings.fixed import Fixed
+from pz_policymap.mappings.focal import Focal
+from pz_policymap.mappings.uniform import Uniform
+from pz_policymap.mappings.weighted import Weighted
+from pz_policymap.pool.learner_settings import Kind, Member, PoolLearner, Vector
+from pz_policymap.pool.matchmaking import GROUPS, opponent_ids, opponent_weights, snapshot_to_retire
+from pz_policymap.pool.trigger import LastSnapshot
+from pz_policymap.results.payoff import Payoff
+from pz_policymap.wrappers.find import find_assigner, find_policy_wrapper
+
+STATE_VERSION = 1
+
+
+class SnapshotPool:
+    """Members, matchmaking and snapshots of a population that learns by self-play.
+
+    Learners have the policy ids 0, 1, ... in the order given, fixed policies the next ones, and every snapshot a new
+    one. After each rollout, a training loop does this:
+
+        payoff.grow(pool.num_policies)
+        if pool.snapshot_due("main", step, payoff):
+            member = pool.snapshot("main", step, payoff)
+            networks[member.policy_id] = copy.deepcopy(networks[0])
+        env.set_mapping(pool.mapping(payoff))
+        for member in pool.release([env]):
+            del networks[member.policy_id]
+
+    Args:
+        learners: Names or `PoolLearner`s, at least one.
+        fixed: Names of scripted or frozen policies.
+        capacity: Number of snapshots with a slot, >= 1; None: unlimited. If a snapshot is due and no slot is free, one
+            member retires: the next mapping leaves it out, and the snapshot is due again once the member is released.
+        evict: The snapshot that retires: "oldest"; "spread" keeps the others evenly spaced in steps; "weakest" is the
+            one with the lowest share in the next mapping.
+
+    Raises:
+        TypeError: If an argument has the wrong type.
+        ValueError: If a name is used twice or is the name of a group, or a number is out of range.
+
+    Example:
+        >>> from pz_policymap import Payoff
+        >>> pool = SnapshotPool([PoolLearner("main", {"snapshots": 0.8, "random": 0.2}, every=100)], fixed=["random"])
+        >>> payoff = Payoff(pool.num_policies)
+        >>> pool.mapping(payoff)
+        Focal(Fixed(0), Weighted([0.0, 1.0]))
+        >>> pool.snapshot_due("main", 100, payoff)
+        True
+        >>> pool.snapshot("main", 100, payoff).policy_id
+        2
+        >>> payoff.grow(pool.num_policies)
+        >>> pool.mapping(payoff)
+        Focal(Fixed(0), Weighted([0.0, 0.2, 0.8]))
+    """
+
+    def __init__(
+        self,
+        learners: Sequence[PoolLearner | str],
+        fixed: Sequence[str] = (),
+        *,
+        capacity: int | None = None,
+        evict: Literal["oldest", "spread", "weakest"] = "oldest",
+    ) -> None:
+        if isinstance(learners, (str, PoolLearner)) or not learners:
+            raise TypeError(f"learners must be a sequence with at least one name or PoolLearner, got {learners!r}")
+        if evict not in ("oldest", "spread", "weakest"):
+            raise ValueError(f"evict must be 'oldest', 'spread' or 'weakest', got {evict!r}")
+        self.capacity = None if capacity is None else integer("capacity", capacity, 1)
+        self.evict = evict
+        self._learners = {one.name: one for one in (PoolLearner(x) if isinstance(x, str) else x for x in learners)}
+        self._members: list[Member] = []
+        for kind, names in (("learner", [getattr(x, "name", x) for x in learners]), ("fixed", fixed)):
+            for name in names:
+                self._add(name, kind)  # type: ignore[arg-type]
+        self._retired: set[int] = set()  # left out of the next mapping, perhaps still in force somewhere
+        self._left_out: set[int] = set()  # of the latest mapping
+        self._released: set[int] = set()
+        self._slots: dict[int, int] = {}
+        self._last = {name: LastSnapshot() for name in self._learners}
+        self._mapping_text = ""
+
+    def __repr__(self) -> str:
+        slots = "" if self.capacity is None else f" in {self.capacity} slots"
+        return f"<SnapshotPool: {', '.join(self._learners)}; {len(self._slots)} snapshots{slots}>"
+
+    @property
+    def members(self) -> tuple[Member, ...]:
+        """All members there ever were; the one with policy id i is `members[i]`."""
+        return tuple(self._members)
+
+    @property
+    def num_policies(self) -> int:
+        """Number of policy ids given out so far: the size of the ledger."""
+        return len(self._members)
+
+    @property
+    def names(self) -> list[str]:
+        """The name of each policy id."""
+        return [member.name for member in self._members]
+
+    @property
+    def slots(self) -> dict[int, int]:
+        """Policy id -> slot in 0..capacity-1 of every snapshot that is not released, for stacked parameters."""
+        return dict(self._slots)
+
+    def active(self, learner: str | None = None) -> list[int]:
+        """Returns the policy ids of active snapshots, oldest first; of one learner, or of all."""
+        return [
+            policy_id
+            for policy_id in self._slots
+            if policy_id not in self._retired and learner in (None, self._members[policy_id].learner)
+        ]
+
+    def snapshot_due(self, learner: str, step: int, payoff: Payoff) -> bool:
+        """Returns whether to take a snapshot of a learner now; it also retires a member if no slot is free.
+
+        Args:
+            learner: The name of the learner.
+            step: Its step, which must not decrease.
+            payoff: The ledger.
+
+        Raises:
+            KeyError: If there is no such learner.
+            ValueError: If `step` is below that of the last snapshot.
+        """
+        settings = self._settings(learner)
+        opponents = opponent_ids(settings, self._members, self.active())
+        due = self._last[learner].is_due(settings, self._id(learner), opponents, step, payoff)
+        return due and self._has_room(payoff)
+
+    def snapshot(self, learner: str, step: int, payoff: Payoff | None = None, name: str | None = None) -> Member:
+        """Adds a snapshot of a learner and returns it; its policy id is new.
+
+        Args:
+            learner: The name of the learner.
+            step: Its step.
+            payoff: The ledger; needed by `win_rate`, and by evict="weakest".
+            name: The name of the snapshot; None: "LEARNER@STEP".
+
+        Raises:
+            KeyError: If there is no such learner.
+            ValueError: If no slot is free or the name is taken.
+        """
+        self._settings(learner)
+        step = integer("step", step, self._last[learner].step)
+        if not self._has_room(payoff):
+            raise ValueError(
+                f"capacity must leave a free slot, got {self.capacity} slots for {list(self._slots)}; "
+                f"call release once no environment uses the members that retired: {sorted(self._retired)}"
+            )
+        member = self._add(name or f"{learner}@{step}", "snapshot", learner, step)
+        taken = set(self._slots.values())
+        self._slots[member.policy_id] = next(slot for slot in range(len(taken) + 1) if slot not in taken)
+        if payoff is None:
+            self._last[learner] = replace(self._last[learner], step=step)
+        else:
+            self._last[learner] = LastSnapshot.now(self._id(learner), step, payoff)
+        return member
+
+    def retire(self, policy_id: int) -> None:
+        """Leaves a snapshot out of the next mappings.
+
+        Raises:
+            ValueError: If it is not an active snapshot.
+        """
+        if policy_id not in self.active():
+            raise ValueError(f"policy_id must be an active snapshot, one of {self.active()}, got {policy_id!r}")
+        self._retired.add(policy_id)
+
+    def opponent_weights(self, learner: str, payoff: Payoff) -> Vector:
+        """Returns the probability with which a learner meets each policy id, shape `(num_policies,)`; they sum to 1.
+
+        Raises:
+            KeyError: If there is no such learner, or a group names an unknown member.
+            ValueError: If the ledger is smaller than the pool, or a rule returns bad weights.
+        """
+        if payoff.num_policies < self.num_policies:
+            raise ValueError(f"payoff must have {self.num_policies} policies, got {payoff.num_policies}: call grow")
+        settings, own = self._settings(learner), self._id(learner)
+        return opponent_weights(settings, self._members, self.active(), payoff.win_rates[own])
+
+    def mapping(
+        self, payoff: Payoff, seats: Callable[[PolicyMapping, PolicyMapping], PolicyMapping] = Focal
+    ) -> PolicyMapping:
+        """Returns who controls which seat now: numbers alone, so it can be sent to workers with `set_mapping`.
+
+        Args:
+            payoff: The ledger.
+            seats: Makes the mapping from that of the learners and that of their opponents: `Focal`, or a function that
+                puts them into `Roles` or `Teams`. Learners take turns uniformly.
+        """
+        rows = [self.opponent_weights(learner, payoff).tolist() for learner in self._learners]
+        focal = Fixed(0) if len(rows) == 1 else Uniform(len(rows))
+        mapping = seats(focal, Weighted(rows[0] if len(rows) == 1 else rows))
+        self._mapping_text, self._left_out = repr(mapping), set(self._retired)
+        return mapping
+
+    def release(self, envs: Iterable[Any] = (), in_use: Iterable[int] = ()) -> list[Member]:
+        """Releases retired members that no environment uses any more: free their networks, their slots are reused.
+
+        Args:
+            envs: Environments of this process. One that does not yet follow the latest `mapping` uses every member.
+            in_use: Policy ids that remote workers report, each after it was sent the latest mapping.
+
+        Returns:
+            The members released now.
+        """
+        used = {int(policy_id) for policy_id in in_use}
+        for env in envs:
+            assigner = find_assigner(env)
+            if repr(assigner.mapping) != self._mapping_text:
+                return []
+            used.update(np.unique(assigner.policy_ids).tolist())
+            used.update(np.unique(_policy_ids_of(env)).tolist())
+        released = sorted(self._left_out - self._released - used)
+        self._released.update(released)
+        for policy_id in released:
+            del self._slots[policy_id]
+        return [self._members[policy_id] for policy_id in released]
+
+    def state_dict(self) -> dict[str, Any]:
+        """Returns all that must survive a restart, for `save`."""
+        return {
+            "version": STATE_VERSION,
+            "capacity": self.capacity,
+            "members": [[m.name, m.kind, m.learner, m.step] for m in self._members],
+            "retired": sorted(self._retired),
+            "left_out": sorted(self._left_out),
+            "released": sorted(self._released),
+            "slots": [list(pair) for pair in self._slots.items()],
+            "last": {name: asdict(last) for name, last in self._last.items()},
+            "mapping": self._mapping_text,
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Resumes from a saved state; the pool must have been made with the same learners, fixed policies and capacity.
+
+        Raises:
+            ValueError: If the state is of another version or another pool; nothing has changed then.
+        """
+        if not isinstance(state, Mapping) or state.get("version") != STATE_VERSION:
+            raise ValueError(f"state must be of version {STATE_VERSION}, got {state!r}")
+        members = [Member(n, i, kind, learner, step) for i, (n, kind, learner, step) in enumerate(state["members"])]
+        first = [m for m in self._members if m.kind != "snapshot"]
+        if [m for m in members if m.kind != "snapshot"] != first or state["capacity"] != self.capacity:
+            raise ValueError(
+                f"state does not fit: it has {[m.name for m in members if m.kind != 'snapshot']} and capacity "
+                f"{state['capacity']}, this pool {[m.name for m in first]} and capacity {self.capacity}"
+            )
+        self._members = members
+        self._retired, self._left_out = set(state["retired"]), set(state["left_out"])
+        self._released = set(state["released"])
+        self._slots = dict(state["slots"])
+        self._last = {name: LastSnapshot(**last) for name, last in state["last"].items()}
+        self._mapping_text = state["mapping"]
+
+    def _settings(self, learner: str) -> PoolLearner:
+        if learner not in self._learners:
+            raise KeyError(f"learner must be one of {list(self._learners)}, got {learner!r}")
+        return self._learners[learner]
+
+    def _id(self, name: str) -> int:
+        return next(member.policy_id for member in self._members if member.name == name)
+
+    def _add(self, name: str, kind: Kind, learner: str | None = None, step: int = 0) -> Member:
+        if not isinstance(name, str):
+            raise TypeError(f"names must be strings, got {name!r}")
+        if name in self.names or name in GROUPS or ":" in name:
+            raise ValueError(f"names must be unique, without a colon and not the name of a group, got {name!r}")
+        self._members.append(Member(name, len(self._members), kind, learner, step))
+        return self._members[-1]
+
+    def _has_room(self, payoff: Payoff | None) -> bool:
+        """Returns whether a slot is free; if not, one member retires unless one already has."""
+        if self.capacity is None or len(self._slots) < self.capacity:
+            return True
+        if not self._retired - self._released:
+            shares = np.zeros(self.num_policies)
+            if self.evict == "weakest" and payoff is not None:
+                shares = np.sum([self.opponent_weights(learner, payoff) for learner in self._learners], axis=0)
+            self._retired.add(snapshot_to_retire(self.evict, self._members, self.active(), shares))
+        return False
+
+
+def _policy_ids_of(env: Any) -> NDArray[Any]:
+    """Returns the policies that control an environment's current episodes, forced ones included; none before reset."""
+    try:
+        held = find_policy_wrapper(env).policy_ids
+    except AttributeError:
+        return np.empty(0, np.int64)
+    return np.asarray(list(held.values()) if isinstance(held, Mapping) else held, np.int64).ravel()
