@@ -30,6 +30,11 @@ class EnvName:
     api: str | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def description(self) -> str:
+        """What a results file is bound to."""
+        return f"{self.name} {self.api} {dict(self.settings)}"
+
     def __call__(self) -> Any:
         """Makes the environment.
 
@@ -44,7 +49,7 @@ class EnvName:
             env = make(**self.settings)
         except ImportError as error:
             raise CommandError(f"environment {self.name!r} needs what is not installed: {told(error)}") from error
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             given = f" with {dict(self.settings)}" if self.settings else ""
             raise CommandError(f"environment {self.name!r} cannot be made{given}: {told(error)}") from error
         kinds = {PARALLEL: (ParallelEnv,), AEC: (AECEnv,), None: (ParallelEnv, AECEnv)}[self.api]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pz_policymap.evaluation.episode_loop import PlayError
+
 
 class CommandError(Exception):
     """What was asked for is clear, but it cannot be done or went wrong: exit code 1."""
@@ -35,6 +37,6 @@ def told(error: BaseException) -> str:
         ('policies must be at least 1, got 0', "KeyError: 'a'")
     """
     message = " ".join(str(error).split())
-    if message and isinstance(error, (CommandError, ValueError, TypeError, OSError, ImportError)):
+    if message and isinstance(error, (CommandError, PlayError, ValueError, TypeError, OSError, ImportError)):
         return message
     return f"{type(error).__name__}: {message}" if message else type(error).__name__

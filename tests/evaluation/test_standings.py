@@ -32,4 +32,3 @@ def test_all_opponents_count_together():
         payoff.record(pm.Episode(policies, returns))
     first = standings(payoff)[0]
     assert first[:5] == (3, 1, 1, 1, 0.5)
-    assert first.interval == wilson(1.5, 3)
