@@ -20,7 +20,7 @@ def table(capsys, *arguments):
     return json.loads(run(capsys, *arguments, "--json"))["policies"]
 
 
-def test_the_readmes_command_shows_what_each_policy_played(capsys):
+def test_run_readme_command_counts_episodes_and_steps(capsys):
     text = run(capsys, TAG, "--policies", "4", "--episodes", "25")
     rows = [line.split() for line in text.splitlines()[2:]]
     assigner = pm.PolicyAssigner(4, ["adversary_0", "adversary_1", "adversary_2", "agent_0"], seed=0)
@@ -32,7 +32,7 @@ def test_the_readmes_command_shows_what_each_policy_played(capsys):
     assert len(rows) == 4
 
 
-def test_a_game_between_players_whose_moves_are_known(capsys):
+def test_run_game_with_known_moves(capsys):
     # Who moves first takes a line of three before the other does, whether from the front or from the back.
     first = {"player_1": 0, "player_2": 1}
     players = ["tests.cli_bots:first_free", "tests.cli_bots:last_free"]
@@ -60,26 +60,26 @@ def test_a_game_between_players_whose_moves_are_known(capsys):
 
 @pytest.mark.parametrize("policy", ["random", "tests.cli_bots:draws_globally"])
 @pytest.mark.parametrize("env", [TICTACTOE, "pettingzoo.classic.connect_four_v3"])
-def test_the_same_seed_plays_the_same_and_another_another(capsys, env, policy):
+def test_run_same_seed_same_results(capsys, env, policy):
     arguments = [env, "--policies", policy, "tests.cli_bots:Predicts", "--episodes", "12", "--resample-every", "1"]
     same = [table(capsys, *arguments, "--seed", seed) for seed in ("3", "3", "4")]
     assert same[0] == same[1] != same[2]
 
 
-def test_random_policies_play_every_episode_anew(capsys):
+def test_run_random_policies_differ_between_episodes(capsys):
     mapping = "Fixed({'player_1': 0, 'player_2': 1})"
     first, _ = table(capsys, TICTACTOE, "--policies", "2", "--mapping", mapping, "--episodes", "30")
     assert min(first["wins"], first["losses"]) > 0
 
 
-def test_random_policies_play_parallel_environments_too_and_settings_reach_them(capsys):
+def test_run_both_apis_with_settings(capsys):
     arguments = [TAG, "--set", "max_cycles=3", "--episodes", "2", "--mapping", "Shared(Uniform(1))"]
     for api in ("parallel", "aec"):
         (row,) = table(capsys, *arguments, "--api", api)
         assert (row["episodes"], row["steps"], row["games"], row["win_rate"]) == (2, 2 * 3 * 4, 0, None)
 
 
-def test_teams_win_together(capsys):
+def test_run_teams_play_no_games_among_themselves(capsys):
     arguments = [
         TAG,
         "--mapping",
@@ -95,7 +95,7 @@ def test_teams_win_together(capsys):
     assert sum(row["wins"] for row in teams) == sum(row["losses"] for row in teams)
 
 
-def test_the_ledger_is_saved_as_shown(capsys, tmp_path):
+def test_run_saves_the_ledger_that_it_shows(capsys, tmp_path):
     path = tmp_path / "ledger.npz"
     shown = table(
         capsys, TICTACTOE, "--policies", "3", "--episodes", "30", "--payoff", str(path), "--resample-every", "1"
@@ -140,7 +140,7 @@ def test_pictures_are_drawn(capsys, tmp_path):
         ),
     ],
 )
-def test_what_goes_wrong_is_named_in_a_line(arguments, code, message, capsys):
+def test_failure_is_one_line(arguments, code, message, capsys):
     assert main(["run", *arguments]) == code
     captured = capsys.readouterr()
     assert captured.out == ""
@@ -150,7 +150,7 @@ def test_what_goes_wrong_is_named_in_a_line(arguments, code, message, capsys):
 
 
 @pytest.mark.parametrize(("option", "name"), [("--payoff", "ledger.npz"), ("--plot", "picture.png")])
-def test_a_file_that_cannot_be_written_is_named_in_a_line(option, name, capsys, tmp_path):
+def test_run_unwritable_file_is_one_line(option, name, capsys, tmp_path):
     if option == "--plot":
         pytest.importorskip("matplotlib")
     (tmp_path / name).mkdir()
@@ -160,7 +160,7 @@ def test_a_file_that_cannot_be_written_is_named_in_a_line(option, name, capsys, 
     assert name in line
 
 
-def test_an_error_names_the_file_and_shows_all_of_it_when_asked(capsys):
+def test_run_traceback_is_shown_on_request(capsys):
     arguments = ["run", TICTACTOE, "--policies", "tests.cli_bots:fails"]
     main(arguments)
     short = capsys.readouterr().err
@@ -184,7 +184,7 @@ def test_run_environment_that_fails_to_close_keeps_and_shows_results(capsys, tmp
 
 
 @pytest.mark.parametrize("command", ["run", "tournament"])
-def test_help_says_what_a_team_is(command, capsys):
+def test_help_defines_teams(command, capsys):
     main([command, "--help"])
     words = " ".join(capsys.readouterr().out.split())
     assert "agents whose names differ only in the number at the end are a team" in words
@@ -197,7 +197,7 @@ def test_help_says_what_a_team_is(command, capsys):
         ("fails", 1, "ZeroDivisionError: no idea"),
     ],
 )
-def test_a_run_that_is_cut_short_keeps_the_ledgers_of_what_was_played(player, code, message, capsys, tmp_path):
+def test_run_cut_short_saves_finished_episodes(player, code, message, capsys, tmp_path):
     path = tmp_path / "ledger.npz"
     names = ["random", "tests.cli_bots:first_free", f"tests.cli_bots:{player}"]
     arguments = ["run", TICTACTOE, "--policies", *names, "--episodes", "40", "--payoff", str(path)]
@@ -211,7 +211,7 @@ def test_a_run_that_is_cut_short_keeps_the_ledgers_of_what_was_played(player, co
     assert statistics.episodes.tolist() == [played, played, 0]
 
 
-def test_a_run_that_is_interrupted_at_once_leaves_the_file_that_is_there(capsys, tmp_path):
+def test_run_interrupted_at_once_keeps_the_existing_file(capsys, tmp_path):
     path = tmp_path / "ledger.npz"
     path.write_bytes(b"the ledgers of another run")
     arguments = ["run", TICTACTOE, "--policies", "tests.cli_bots:interrupts"]

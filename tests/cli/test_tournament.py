@@ -16,7 +16,7 @@ def tournament(capsys, *arguments):
     return json.loads(capsys.readouterr().out)
 
 
-def test_every_pair_meets_in_both_seatings_and_who_moves_first_wins(capsys):
+def test_tournament_plays_every_pair_in_both_seatings(capsys):
     shown = tournament(capsys, "--policies", *BOTS, "--cycles", "3")
     # Who moves first takes a line of three before the other does, whether from the front or from the back.
     assert shown["games"] == [[0, 6], [6, 0]]
@@ -26,7 +26,7 @@ def test_every_pair_meets_in_both_seatings_and_who_moves_first_wins(capsys):
     assert [row["name"] for row in shown["policies"]] == BOTS
 
 
-def test_ratings_and_matrices_are_those_of_a_ledger_and_the_best_stands_first(capsys):
+def test_tournament_ratings_and_matrices_equal_a_ledger(capsys):
     shown = tournament(capsys, "--policies", "random", *BOTS, "--cycles", "6")
     assert shown["games"] == [[0, 12, 12], [12, 0, 12], [12, 12, 0]]
     payoff = pm.Payoff(3)
@@ -47,7 +47,7 @@ def test_ratings_and_matrices_are_those_of_a_ledger_and_the_best_stands_first(ca
     assert order == sorted(order, reverse=True)
 
 
-def test_teams_win_together_and_play_no_games_among_themselves(capsys):
+def test_tournament_teams_play_no_games_among_themselves(capsys):
     agents = ["red_0", "red_1", "blue_0"]
     arguments = ["tests.stub_envs:StubParallel", "--policies", "3", "--cycles", "1", "--json"]
     # Blue lives for two steps and reds for one, each of which pays 1.
@@ -63,7 +63,7 @@ def test_teams_win_together_and_play_no_games_among_themselves(capsys):
     assert alone["wins"] == teams["wins"] == [[0, 2, 2], [2, 0, 2], [2, 2, 0]]
 
 
-def test_the_tables_hold_the_same(capsys):
+def test_tournament_tables_equal_json(capsys):
     arguments = ["--policies", "random", *BOTS, "--cycles", "2"]
     shown = tournament(capsys, *arguments)
     assert main(["tournament", TICTACTOE, *arguments]) == 0
@@ -81,13 +81,13 @@ def test_the_tables_hold_the_same(capsys):
         assert line == [str(i), *("-" if i == j else f"{rate:.2f}" for j, rate in zip(order, won, strict=True))]
 
 
-def test_it_is_the_same_by_two_processes_as_by_one(capsys):
+def test_tournament_two_jobs_equal_one_job(capsys):
     arguments = ["--policies", "random", "tests.cli_bots:draws_globally", BOTS[0], "--cycles", "4", "--seed", "5"]
     assert tournament(capsys, *arguments, "--jobs", "2") == tournament(capsys, *arguments)
 
 
 @pytest.mark.parametrize("name", ["a_folder", "x" * 250])
-def test_a_file_that_cannot_be_read_or_written_is_named_before_anything_is_played(name, capsys, tmp_path):
+def test_tournament_unusable_results_file_fails_before_play(name, capsys, tmp_path):
     (tmp_path / "a_folder").mkdir()
     path = str(tmp_path / name)  # the long one is too long with what is written beside it
     players = ["random", "tests.cli_bots:interrupts"]  # a game would be told as an interrupted one
@@ -97,13 +97,13 @@ def test_a_file_that_cannot_be_read_or_written_is_named_before_anything_is_playe
     assert name in line
 
 
-def test_with_fewer_policies_than_seats_a_policy_plays_several(capsys):
+def test_tournament_fewer_policies_than_seats_uses_self_matches(capsys):
     arguments = ["mpe2.simple_tag_v3", "--policies", "2", "--cycles", "1", "--set", "max_cycles=2", "--json"]
     assert main(["tournament", *arguments]) == 0
     assert json.loads(capsys.readouterr().out)["games_played"] == 2**4
 
 
-def test_where_nobody_wins_the_returns_are_shown(capsys):
+def test_tournament_without_wins_shows_returns(capsys):
     assert (
         main(["tournament", "tests.stub_envs:StubParallel", "--policies", "2", "--cycles", "1", "--self-matches"]) == 0
     )
@@ -146,7 +146,7 @@ def test_pictures_are_drawn(capsys, tmp_path):
         (["tests.cli_envs:Vanishes", "--policies", "2"], 1, "some agents have neither terminated nor been truncated"),
     ],
 )
-def test_what_goes_wrong_is_named_in_a_line(arguments, code, message, capsys):
+def test_failure_is_one_line(arguments, code, message, capsys):
     assert main(["tournament", *arguments]) == code
     captured = capsys.readouterr()
     assert captured.out == ""

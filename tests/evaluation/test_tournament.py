@@ -4,10 +4,12 @@ import sys
 
 import numpy as np
 import pytest
-from pettingzoo.classic import rps_v2, tictactoe_v3
+from pettingzoo.classic import connect_four_v3, rps_v2, tictactoe_v3
 
 import pz_policymap as pm
-from pz_policymap.evaluation.episode_loop import PlayError
+from pz_policymap.evaluation.episode_loop import EpisodeLoop, PlayError
+from pz_policymap.evaluation.games import Game
+from pz_policymap.policies.seat_policies import SeatPolicies
 from tests import cli_bots
 
 ENTRANTS = {"random": "random", "first": cli_bots.first_free, "last": pm.Entrant(getattr, cli_bots, "last_free")}
@@ -114,10 +116,6 @@ def test_play_same_seed_same_episodes(make):
     assert [list(policies) for policies, _, _ in played(3)] == expected
 
 
-def exits(observation, agent, info):
-    sys.exit(0)
-
-
 @pytest.mark.parametrize(
     ("policy", "message"),
     [
@@ -125,10 +123,27 @@ def exits(observation, agent, info):
             lambda o, a, i: 99,
             r"episode 0: policy 0, .* agent 'player_1', returned the action 99, .*not in Discrete\(9\)",
         ),
-        (exits, r"episode 0: policy 0, which controls agent 'player_1', raised sys.exit\(0\)"),
+        (cli_bots.exits, r"episode 0: policy 0, which controls agent 'player_1', raised sys.exit\(0\)"),
     ],
 )
 def test_play_policy_fault_names_policy_agent_and_action(policy, message):
     env = pm.wrap(tictactoe_v3.env(), pm.Fixed(0))
     with pytest.raises(PlayError, match=message):
         list(pm.play(env, [policy], 1))
+
+
+@pytest.mark.parametrize("make", [tictactoe_v3.env, connect_four_v3.env, rps_v2.env, rps_v2.parallel_env])
+def test_tournament_episodes_equal_those_of_record_results(make):
+    result = pm.tournament(make, {"a": "random", "b": "random"}, cycles=2, seed=3)
+    recorded = []
+    for episode in result.episodes:
+        matchup = dict(zip(episode.agents, episode.policies, strict=True))
+        names = tuple(result.names[policy] for policy in episode.policies)
+        game = Game(names, sum(e.policies == episode.policies for e in recorded))
+        env = pm.record_results(pm.wrap(make(), pm.Fixed(matchup)), recorded.append)
+        loop = EpisodeLoop(env, SeatPolicies(["random", "random"], env.action_space), str)
+        loop.play(game.reset_seed(3), game.policy_seed(3), matchup)
+    assert recorded == list(result.episodes)
+    assert {game.reset_seed(3) for game in (Game(("a", "b"), 0), Game(("b", "a"), 0))} == {
+        Game(("a", "b"), 0).reset_seed(3)
+    }
