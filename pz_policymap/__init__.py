@@ -13,6 +13,7 @@ Start with `wrap` (any PettingZoo or Gymnasium environment, vectors included) an
 - Whom to play: `pfsp`, `latest`, `delta_uniform` and `nash`, from what `record_results` writes into a `Payoff`.
 - Acting in one batch: `PolicyGroups`, `act`, `RecurrentState`.
 - Learning with a single-agent trainer, while others play the other seats: `LearnerEnv`.
+- Evaluating policies: `play`, `tournament` and its `Entrant`s.
 - Pictures of all that: `plots.assignments`, `plots.payoff`, `plots.ratings`, `plots.shares`.
 - Going on after a stop: `save`, `load`. A simulator of one's own: `PolicyAssigner`.
 """
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from pz_policymap.batching.recurrent_state import RecurrentState as RecurrentState
     from pz_policymap.checkpoint import load as load
     from pz_policymap.checkpoint import save as save
+    from pz_policymap.evaluation.play import play as play
+    from pz_policymap.evaluation.tournament import tournament as tournament
     from pz_policymap.learner.learner_env import LearnerEnv as LearnerEnv
     from pz_policymap.mappings.balanced import Balanced as Balanced
     from pz_policymap.mappings.base import PolicyMapping as PolicyMapping
@@ -43,6 +46,7 @@ if TYPE_CHECKING:
     from pz_policymap.mappings.shared_and_teams import Teams as Teams
     from pz_policymap.mappings.uniform import Uniform as Uniform
     from pz_policymap.mappings.weighted import Weighted as Weighted
+    from pz_policymap.policies.entrant import Entrant as Entrant
     from pz_policymap.pool.learner_settings import PoolLearner as PoolLearner
     from pz_policymap.pool.snapshot_pool import SnapshotPool as SnapshotPool
     from pz_policymap.randomness.draw import Draw as Draw
@@ -102,6 +106,9 @@ _HOME = {
     "act": "batching.policy_groups",
     "RecurrentState": "batching.recurrent_state",
     "LearnerEnv": "learner.learner_env",
+    "play": "evaluation.play",
+    "tournament": "evaluation.tournament",
+    "Entrant": "policies.entrant",
     "PolicyAssigner": "assigner",
     "assignments": "assignment",
     "save": "checkpoint",

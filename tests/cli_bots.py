@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
+import sys
 import time
 from typing import Any
 
@@ -21,7 +23,7 @@ def last_free(observation: Any, agent: Any, info: Any) -> int:
 
 
 def slow(observation: Any, agent: Any, info: Any) -> int:
-    """Thinks for as long as the test says, so that there is something to interrupt."""
+    """Sleeps for as long as the test says."""
     time.sleep(float(os.environ.get("CLI_BOTS_DELAY", "0")))
     return last_free(observation, agent, info)
 
@@ -31,7 +33,7 @@ def dies(observation: Any, agent: Any, info: Any) -> int:
 
 
 def interrupts(observation: Any, agent: Any, info: Any) -> int:
-    """Plays until somebody presses Ctrl-C."""
+    """Interrupts the process, as Ctrl-C does."""
     raise KeyboardInterrupt
 
 
@@ -45,7 +47,7 @@ def draws_globally(observation: Any, agent: Any, info: Any) -> int:
 
 
 class Remembers:
-    """A class that is made without arguments."""
+    """A class without constructor arguments."""
 
     def __call__(self, observation: Any, agent: Any, info: Any) -> int:
         return first_free(observation, agent, info)
@@ -82,3 +84,20 @@ class Miscalls:
 def three_blocks(agents: list[Any], draw: Any) -> dict[Any, int]:
     """Knows only the first three blocks."""
     return {agent: [0, 1, 1][draw.block] for agent in agents}
+
+
+def exits(observation: Any, agent: Any, info: Any) -> int:
+    sys.exit(0)
+
+
+def prints(observation: Any, agent: Any, info: Any) -> int:
+    print("a message of the policy")  # noqa: T201
+    return first_free(observation, agent, info)
+
+
+def impure(agents: list[Any], draw: Any) -> dict[Any, int]:
+    """Returns other policies at every call."""
+    return {agent: next(_calls) for agent in agents}
+
+
+_calls = itertools.count()

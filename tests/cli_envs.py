@@ -62,7 +62,7 @@ def tuples() -> Clean:
 
 
 class Warns(Clean):
-    """Has something to say at every step."""
+    """Warns at every step."""
 
     def step(self, actions: Any) -> Any:
         warnings.warn("the board is too large to see", stacklevel=2)
@@ -91,6 +91,21 @@ class GlobalNumPy(Clean):
     def step(self, actions: Any) -> Any:
         observations, _, *rest = super().step(actions)
         return observations, {agent: float(np.random.random()) for agent in observations}, *rest  # noqa: NPY002
+
+
+class Outside(Clean):
+    """Observations are not in their space."""
+
+    def step(self, actions: Any) -> Any:
+        observations, *rest = super().step(actions)
+        return dict.fromkeys(observations, -1), *rest
+
+
+class ResetsNothing(Clean):
+    """`reset` returns None."""
+
+    def reset(self, seed: Any = None, options: Any = None) -> Any:
+        super().reset(seed, options)
 
 
 class Infinite(Clean):

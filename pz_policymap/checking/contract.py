@@ -1,4 +1,4 @@
-"""PettingZoo's own contract tests, of an environment bare and wrapped."""
+"""PettingZoo's own contract tests, on the bare and on the wrapped environment."""
 
 from __future__ import annotations
 
@@ -8,22 +8,24 @@ import traceback
 import warnings
 from collections.abc import Callable
 from contextlib import redirect_stdout
+from pathlib import Path
 from typing import Any
 
 from pz_policymap.checking.findings import NOTE, OK, PROBLEM, Finding
 
 Make = Callable[[], Any]
-_CYCLES = 100  # of the seed tests, which play two environments
+_PACKAGE = Path(__file__).parents[1]
+_CYCLES = 100  # of the seed test, which steps two environments
 
 
 def contract_findings(make: Make, wrapped: Make, api: str, cycles: int) -> list[Finding]:
-    """Returns what PettingZoo's tests of the API and of seeding say.
+    """Returns the results of PettingZoo's tests of the API and of seeding.
 
     Args:
-        make: Makes the environment.
-        wrapped: Makes it, wrapped.
+        make: Makes the bare environment.
+        wrapped: Makes the wrapped environment.
         api: "aec" or "parallel".
-        cycles: How long the tests of the API play.
+        cycles: Number of cycles of the API test.
     """
     from pettingzoo import test
 
@@ -41,17 +43,17 @@ def contract_findings(make: Make, wrapped: Make, api: str, cycles: int) -> list[
             findings.append(Finding(NOTE, text))
         more = [warning for warning in also_said if warning not in said]
         if more and not bare:
-            findings.append(Finding(NOTE, f"PettingZoo's {name} warns of the wrapped one alone: {'; '.join(more)}"))
+            findings.append(Finding(NOTE, f"PettingZoo's {name} warns only when wrapped: {'; '.join(more)}"))
     return findings
 
 
 def _judged(name: str, what: str, bare: str, tagged: str) -> Finding:
-    """Returns whose fault a failure is; both are texts of failures, empty where it passed."""
+    """Returns the finding for two failure texts, each empty if the test passed."""
     if bare:
         text = f"{name} fails, without pz_policymap too: {bare}"
-        advice = "fix the environment first; most of what plays it relies on this"
+        advice = "fix the environment first; most trainers rely on this"
         if what == "seeding":
-            advice = "assignments follow from their seed all the same, but episodes cannot be played again; " + advice
+            advice = "assignments are reproducible all the same, but episodes are not; " + advice
         return Finding(PROBLEM, text, advice, "environment")
     if tagged:
         text = f"{name} passes bare and fails wrapped: {tagged}"
@@ -60,27 +62,41 @@ def _judged(name: str, what: str, bare: str, tagged: str) -> Finding:
 
 
 def _outcome(run: Callable[[Make], object], build: Make) -> tuple[str, list[str]]:
-    """Returns how a test failed, "" where it passed, and what it warned of."""
+    """Returns the failure text of a test, "" if it passed, and its warnings."""
     failure = ""
     with warnings.catch_warnings(record=True) as caught, redirect_stdout(io.StringIO()):
         warnings.simplefilter("always")
         try:
             run(build)
-        except Exception as error:  # noqa: BLE001  # whatever it is, it is what we came for
+        except Exception as error:  # noqa: BLE001  # any error is a finding
             failure = failure_text(error)
     texts = [str(warning.message) for warning in caught if issubclass(warning.category, UserWarning)]
-    return failure, list(dict.fromkeys(_short(text) for text in texts))
+    return failure, list(dict.fromkeys(_one_line(text) for text in texts))
 
 
 def failure_text(error: BaseException) -> str:
-    """Returns what an error says, or the line that raised it where it says nothing, and where that is."""
+    """Returns the message of an error, or the line that raised it if there is none, and its place."""
     frame = traceback.extract_tb(error.__traceback__)[-1]
-    message = _short(str(error)) or (frame.line or "")
+    message = _one_line(str(error)) or (frame.line or "")
     kind = "" if isinstance(error, AssertionError) else f"{type(error).__name__}: "
     return f"{kind}{message} ({frame.filename.rpartition('/')[2]}:{frame.lineno})"
 
 
-def _short(text: str) -> str:
-    """Returns a text in one line, not too long, and without the colours that Gymnasium gives its warnings."""
-    line = " ".join(re.sub(r"\x1b\[\d+m", "", text).removeprefix("WARN: ").split())
-    return line if len(line) <= 160 else line[:157] + "..."
+def failure(doing: str, error: BaseException, advice: str = "fix the environment first") -> Finding:
+    """Returns the finding for an error: the environment's fault, unless a line of this package raised it.
+
+    Args:
+        doing: What failed, such as "it raises an error in random play".
+        error: The error.
+        advice: What to do if the environment raised it.
+    """
+    place = Path(traceback.extract_tb(error.__traceback__)[-1].filename)
+    if _PACKAGE in place.parents:
+        text = f"{doing}, in the lines of pz_policymap: {failure_text(error)}"
+        return Finding(PROBLEM, text, "compare what the environment returns with PettingZoo's API", "unknown")
+    return Finding(PROBLEM, f"{doing}: {failure_text(error)}", advice, "environment")
+
+
+def _one_line(text: str) -> str:
+    """Returns a text on one line, without the colours of Gymnasium's warnings."""
+    return " ".join(re.sub(r"\x1b\[\d+m", "", text).removeprefix("WARN: ").split())

@@ -1,4 +1,4 @@
-"""What `check` has found, in words."""
+"""`Finding`: one result of `check`."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ OK, NOTE, PROBLEM = "ok", "note", "problem"
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at.
+    """One result of a check.
 
     Args:
-        level: "ok", "note" (it works, but know this), or "problem".
-        text: What was found.
+        level: "ok", "note" (it works, with a limitation), or "problem".
+        text: The result.
         advice: What to do about it.
-        fault: Whose a problem is: "environment" or "pz_policymap".
+        fault: The cause of a problem: "environment", "pz_policymap" or "unknown".
+        unfinished: Whether the check ended before it had seen the end of an episode.
     """
 
     level: str
     text: str
     advice: str = ""
     fault: str = ""
+    unfinished: bool = False

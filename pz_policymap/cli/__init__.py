@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import io
 import sys
 import traceback
 from collections.abc import Sequence
 from importlib.util import find_spec
 
 _TEXT = """
-Which policy plays which agent: shown, played, and checked.
+Shows which policy controls which agent, plays episodes and tournaments, and checks environments.
 """
 _EXAMPLES = """
 examples:
-  pz-policymap preview balanced:8 --envs 4              who plays whom, and each policy's share
+  pz-policymap preview 'Focal(Fixed(0), Uniform(4))'    assignments, and each policy's share
   pz-policymap run mpe2.simple_tag_v3 --policies 4      play episodes, with random policies
   pz-policymap tournament classic/tictactoe-v3 --policies random my_bots:first_free
   pz-policymap check my.module:make_env                 does my environment work with this?
@@ -34,6 +35,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from pz_policymap.cli.tables import reader_may_leave
 
     traced = False
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # an ASCII terminal shows names that are not ASCII
     try:
         try:
             options = _parsed(arguments)
@@ -48,9 +51,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
+    except SystemExit as stop:  # of a module, an environment or a policy
+        print(f"pz-policymap: sys.exit({stop.code!r}) was called by the code that it runs", file=sys.stderr)
+        return 1
+    except OSError as error:  # stdout, on a full disk
+        print(f"pz-policymap: the output cannot be written: {told(error)}", file=sys.stderr)
+        return 1
     except CommandError as error:
         if traced:
             traceback.print_exc()
+            print(getattr(error.__cause__, "details", ""), file=sys.stderr)
         print(f"pz-policymap: {told(error)}", file=sys.stderr)
         return error.code
     return code

@@ -1,4 +1,4 @@
-"""`pz-policymap check`: does an environment work with this?"""
+"""`pz-policymap check`: whether an environment works with this package."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from pz_policymap.cli.tables import BOLD, DIM, GREEN, RED, YELLOW, show, show_js
 
 _TEXT = """
 Checks whether an environment works with pz_policymap: runs PettingZoo's contract tests bare and wrapped, plays some
-episodes, and says what is the environment's own fault, what would be lost, and what to do.
+episodes, and reports each problem with its cause and what to do.
 
-Exit code 0: it works, notes or not. 1: there are problems.
+Exit code 0: no problems, with or without notes. 1: there are problems.
 
 examples:
   pz-policymap check mpe2.simple_tag_v3
@@ -33,7 +33,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Adds the command."""
     parser = add_command(commands, "check", "does an environment work with this?", _TEXT)
     add_environment(parser)
-    add_number(parser, "--steps", 1000, 10, "steps to look at")
+    add_number(parser, "--steps", 1000, 10, "steps to check")
     parser.add_argument("--info-key", default="policy_id", metavar="KEY", help="the key of the tag (policy_id)")
     parser.add_argument("--json", action="store_true", help="write JSON on stdout")
     add_traceback(parser)
@@ -51,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
         show_json(
             {
                 "env": options.env,
-                "works": not _problems(reports),
+                "works": not _problems(reports) and not any(f.unfinished for found in reports.values() for f in found),
                 "findings": [{"api": api, **vars(finding)} for api, found in reports.items() for finding in found],
             }
         )
@@ -62,9 +62,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _findings(make: EnvName, api: str, info_key: str, steps: int) -> list[Finding]:
-    """Returns what is found of an environment in one of its APIs."""
+    """Returns the findings for an environment in one of its APIs."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what they say is told once, by the tests of the contract
+        warnings.simplefilter("ignore")  # the contract tests report them once
         return _found(make, api, info_key, steps)
 
 
@@ -73,7 +73,7 @@ def _found(make: EnvName, api: str, info_key: str, steps: int) -> list[Finding]:
     habits = habit_findings(make, api, info_key, steps)
     free = info_key
     while any(finding.level == PROBLEM and repr(free) in finding.text for finding in habits):
-        free += "_"  # the rest is looked at with a key that is free
+        free += "_"  # the other checks use a free key
 
     def wrapped() -> Any:
         return pm.wrap(make(), 3, resample_every=1, info_key=free)
@@ -93,12 +93,13 @@ def _show(title: str, found: list[Finding]) -> None:
     show((title, BOLD))
     for finding in found:
         text = finding.text
-        if finding.fault:
+        if finding.fault in ("environment", "pz_policymap"):
             text += f" [fault of {'the environment' if finding.fault == 'environment' else finding.fault}]"
         show("  ", (finding.level.ljust(7), _COLOURS[finding.level]), f"  {text}")
         if finding.advice:
             show((f"           {finding.advice}", DIM))
     problems = sum(finding.level == PROBLEM for finding in found)
+    unfinished = any(finding.unfinished for finding in found)
     notes = sum(finding.level == NOTE for finding in found)
-    verdict = "does not work as it should" if problems else "works"
+    verdict = "does not work" if problems else "no episode ended, so it is not known to work" if unfinished else "works"
     show(f"  {verdict}: {problems} problem{'s' * (problems != 1)}, {notes} note{'s' * (notes != 1)}")

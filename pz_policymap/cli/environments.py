@@ -30,11 +30,16 @@ class EnvName:
     api: str | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def description(self) -> str:
+        """What a results file is bound to."""
+        return f"{self.name} {self.api} {dict(self.settings)}"
+
     def __call__(self) -> Any:
         """Makes the environment.
 
         Raises:
-            UsageError: If there is no such environment, or if it is no PettingZoo environment.
+            UsageError: If there is no such environment, or if it is not a PettingZoo environment.
             CommandError: If it cannot be imported or made.
         """
         from pettingzoo.utils.env import AECEnv, ParallelEnv
@@ -44,7 +49,7 @@ class EnvName:
             env = make(**self.settings)
         except ImportError as error:
             raise CommandError(f"environment {self.name!r} needs what is not installed: {told(error)}") from error
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             given = f" with {dict(self.settings)}" if self.settings else ""
             raise CommandError(f"environment {self.name!r} cannot be made{given}: {told(error)}") from error
         kinds = {PARALLEL: (ParallelEnv,), AEC: (AECEnv,), None: (ParallelEnv, AECEnv)}[self.api]
@@ -54,7 +59,7 @@ class EnvName:
         return env
 
     def close(self, env: Any) -> None:
-        """Closes what was made.
+        """Closes an environment that this made.
 
         Raises:
             CommandError: If that fails, whatever the error is.
@@ -115,7 +120,7 @@ class EnvName:
         return make
 
     def _registered(self, api: str) -> bool:
-        """Whether PettingZoo knows the id, which may leave out the version."""
+        """Whether PettingZoo knows the id, with or without version."""
         try:
             _pettingzoo().spec(api, self.name)
         except Exception:  # noqa: BLE001  # of several kinds; where PettingZoo has no registry, an AttributeError
@@ -153,7 +158,7 @@ def _pettingzoo() -> Any:
 
 
 def _registries() -> dict[str, Any]:
-    """Returns PettingZoo's registries by API; none where it is too old."""
+    """Returns PettingZoo's registries by API; empty if it has none."""
     found = {api: getattr(_pettingzoo(), f"{api}_registry", None) for api in APIS}
     return {api: registry for api, registry in found.items() if registry}
 

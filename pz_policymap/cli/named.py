@@ -13,7 +13,7 @@ from pz_policymap.cli.errors import CommandError, UsageError, told
 
 
 def module_named(name: str) -> ModuleType:
-    """Returns a module, one in the current folder included.
+    """Returns a module, which may be in the current folder.
 
     Raises:
         UsageError: If there is no such module.
@@ -28,7 +28,7 @@ def module_named(name: str) -> ModuleType:
             raise ModuleNotFoundError(name=name)
         return importlib.import_module(name)
     except Exception as error:
-        # The module or a package above it is not there; any other is one that they import.
+        # Any other missing module is one that this one imports.
         if (
             isinstance(error, ModuleNotFoundError)
             and error.name is not None
@@ -41,10 +41,10 @@ def module_named(name: str) -> ModuleType:
 
 
 def object_named(what: str, name: str) -> Any:
-    """Returns what `my.module:thing` names; `thing` may have dots.
+    """Returns the object that `my.module:thing` names; `thing` may have dots.
 
     Args:
-        what: What it is to be, for the errors.
+        what: Its kind, for errors.
         name: Module and object.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Arguments that several commands share, and what their words are turned into."""
+"""Arguments that several commands share."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ import argparse
 from collections.abc import Callable
 from contextlib import suppress
 
-PLOT = "pip install 'pz-policymap[plot]'"
-DEMO = "pip install 'pz-policymap[demo]'"
+PLOT = "pip install matplotlib"
+DEMO = "pip install rich"
 
 
 def at_least(minimum: int) -> Callable[[str], int]:
-    """Returns what turns a word of the command line into an int, or refuses it."""
+    """Returns a converter from a word of the command line to an integer >= `minimum`."""
 
     def number(word: str) -> int:
         with suppress(ValueError):
             if (value := int(word)) >= minimum:
                 return value
-        raise argparse.ArgumentTypeError(f"must be a whole number from {minimum}, got {word!r}")
+        raise argparse.ArgumentTypeError(f"must be an integer >= {minimum}, got {word!r}")
 
     return number
 
 
 def add_number(parser: argparse._ActionsContainer, name: str, default: int, minimum: int, text: str) -> None:
-    """Adds an argument that is a whole number."""
+    """Adds an integer argument."""
     parser.add_argument(name, type=at_least(minimum), default=default, metavar="N", help=f"{text} (default {default})")
 
 
@@ -43,7 +43,7 @@ def add_command(
 
 
 def add_environment(parser: argparse.ArgumentParser) -> None:
-    """Adds what an environment is named by."""
+    """Adds the arguments that name an environment."""
     parser.add_argument(
         "env",
         metavar="ENV",
@@ -61,13 +61,13 @@ def add_environment(parser: argparse.ArgumentParser) -> None:
 
 
 def add_cadence(parser: argparse.ArgumentParser, resample_every: int = 10) -> None:
-    """Adds when draws are made."""
-    add_number(parser, "--resample-every", resample_every, 1, "episodes a draw is held for")
-    add_number(parser, "--warmup-episodes", 0, 0, "episodes at the start that draw each for itself")
+    """Adds the resampling schedule."""
+    add_number(parser, "--resample-every", resample_every, 1, "episodes between resamples")
+    add_number(parser, "--warmup-episodes", 0, 0, "first episodes that each resample")
 
 
 def add_teams(parser: argparse.ArgumentParser) -> None:
-    """Adds who wins and loses together."""
+    """Adds the switch for teams."""
     parser.add_argument(
         "--teams",
         action="store_true",
@@ -77,11 +77,11 @@ def add_teams(parser: argparse.ArgumentParser) -> None:
 
 
 def add_outputs(parser: argparse.ArgumentParser, picture: str) -> None:
-    """Adds where results go besides the tables."""
+    """Adds the outputs besides tables."""
     parser.add_argument("--json", action="store_true", help="write JSON on stdout in place of the tables")
     parser.add_argument("--plot", metavar="FILE", help=f"draw {picture} (png, pdf, svg ...); needs matplotlib")
 
 
 def add_traceback(parser: argparse.ArgumentParser) -> None:
-    """Adds the switch for those who look for a mistake in code of their own."""
+    """Adds the switch that shows full tracebacks."""
     parser.add_argument("--traceback", action="store_true", help="show where an error comes from, in full")

@@ -11,12 +11,12 @@ from pz_policymap.cli.options import PLOT
 
 
 class Picture:
-    """A file that a picture is drawn into once there is something to draw.
+    """A file for a picture that is drawn later.
 
-    What is missing is noticed when this is made, before anything has been played.
+    Missing packages and folders are noticed by the constructor, before anything is played.
 
     Args:
-        path: Where to; its ending tells the format.
+        path: The file; its ending selects the format.
 
     Raises:
         CommandError: If matplotlib is not installed.
@@ -36,7 +36,7 @@ class Picture:
         check_folder("--plot", path)
 
     def draw(self, *parts: Callable[[Any], object], sizes: Sequence[tuple[float, float]]) -> None:
-        """Draws functions of an `Axes` beside each other.
+        """Draws functions of an `Axes` side by side.
 
         Args:
             parts: What to draw.
@@ -60,7 +60,7 @@ class Picture:
 
 
 def picture_at(path: str | None) -> Picture | None:
-    """Returns the picture of `--plot`, or None where none is asked for.
+    """Returns the picture of `--plot`, or None without `--plot`.
 
     Raises:
         UsageError, CommandError: As `Picture` does.
@@ -69,7 +69,7 @@ def picture_at(path: str | None) -> Picture | None:
 
 
 def labels_of(names: Sequence[str]) -> list[str]:
-    """Returns what policies are called in a picture: their numbers, with their names where these tell them apart.
+    """Returns the labels of policies in a picture: numbers, with names unless all are equal.
 
     Example:
         >>> labels_of(["random", "random"]), labels_of(["random", "my_bots:greedy"])

@@ -1,47 +1,49 @@
-"""`pz-policymap preview`: who would play whom, without an environment."""
+"""`pz-policymap preview`: the assignments that a mapping makes, without an environment."""
 
 from __future__ import annotations
 
 import argparse
 import math
+import sys
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pz_policymap.assigner import PolicyAssigner
+from pz_policymap.assignment import assignments
 from pz_policymap.cadence import Cadence
 from pz_policymap.cli.errors import UsageError, told
-from pz_policymap.cli.mapping_text import mapping_from
+from pz_policymap.cli.mappings import mapping_from
 from pz_policymap.cli.options import add_cadence, add_command, add_number, add_outputs, at_least
 from pz_policymap.cli.pictures import picture_at
 from pz_policymap.cli.tables import console, policy_style, show, show_json, show_table
 from pz_policymap.mappings.base import PolicyMapping
 
 _TEXT = """
-Shows which policy plays which agent under a mapping, and each policy's share of the seats.
+Shows which policy controls which agent under a mapping, and each policy's share of the seats.
 
-A MAPPING is written as name:arguments, with the arguments that its class has in Python; mappings in mappings
-stand in brackets, or behind a colon at the end. Or it is an object or a function of your own: my.module:mapping.
-A number alone is uniform:NUMBER. What spans environments takes their number from --envs.
+A MAPPING is written in its text form, as in Python: Uniform(8). A number alone is Uniform(NUMBER). An object or a
+function of your own is my.module:mapping.
 
 examples:
-  pz-policymap preview uniform:8 --agents 4 --episodes 30
-  pz-policymap preview balanced:8 --envs 64 --resample-every 1
-  pz-policymap preview teams:uniform:4 --agents red_0,red_1,blue_0,blue_1
-  pz-policymap preview 'focal:fixed(0),weighted(0,3,1,1)' --plot preview.png
-  pz-policymap preview roundrobin:8,self_matches=false --agents 2 --resample-every 1 --episodes 56 --json
+  pz-policymap preview 'Uniform(8)' --agents 4 --episodes 30
+  pz-policymap preview 'Balanced(8, num_envs=64)' --envs 64 --resample-every 1
+  pz-policymap preview 'Teams(Uniform(4))' --agents red_0,red_1,blue_0,blue_1
+  pz-policymap preview 'Focal(Fixed(0), Weighted([0, 3, 1, 1]))' --plot preview.png
+  pz-policymap preview 'RoundRobin(8, self_matches=False)' --agents 2 --resample-every 1 --episodes 56 --json
   pz-policymap preview my.module:mapping --agents player_0,player_1
 """
 _MANY = 2000  # draws that the long run is made of
+_MOST_DRAWN_SEATS = 200_000  # of the long run, so that thousands of agents take no longer
+_MOST_COLUMNS = 64  # agents that the table shows
 _MOST_SEATS = 64  # that a picture shows
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Adds the command."""
-    parser = add_command(commands, "preview", "show who plays whom under a mapping", _TEXT)
-    parser.add_argument("mapping", metavar="MAPPING", help="such as uniform:8, teams:uniform:4 or my.module:mapping")
+    parser = add_command(commands, "preview", "show the assignments that a mapping makes", _TEXT)
+    parser.add_argument("mapping", metavar="MAPPING", help="such as 8, Teams(Uniform(4)) or my.module:mapping")
     parser.add_argument("--agents", default="4", metavar="AGENTS", help="how many, or their names: a,b,c (default 4)")
     add_number(parser, "--episodes", 30, 1, "episodes of each environment")
     add_number(parser, "--envs", 1, 1, "environments")
@@ -55,7 +57,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 def run(options: argparse.Namespace) -> int:
     """Runs the command."""
     agents = _agents(options.agents)
-    mapping = mapping_from(options.mapping, options.envs)
+    mapping = mapping_from(options.mapping)
     picture = picture_at(options.plot)
     drawn = _drawn(mapping, agents, options)
     long_run = _long_run(mapping, agents, options)
@@ -64,7 +66,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         show_json(
             {
-                "mapping": mapping.fingerprint,
+                "mapping": repr(mapping),
                 "agents": agents,
                 "seed": options.seed,
                 "policy_ids": drawn,  # by episode, environment and agent
@@ -102,40 +104,38 @@ def _agents(text: str) -> list[str]:
         names = [name.strip() for name in text.split(",")]
     if not names or not all(names):
         raise UsageError(f"--agents must be a number from 1, or names a,b,c, got {text!r}")
+    if len(set(names)) < len(names):
+        raise UsageError(f"--agents must be distinct, got {text!r}")
     return names
 
 
 def _drawn(mapping: PolicyMapping, agents: Sequence[str], options: argparse.Namespace) -> NDArray[np.int32]:
-    """Returns the policies of all episodes, shape `(episodes, envs, agents)`."""
+    """Returns the policies of all episodes, shape `(episodes, envs, agents)`; says when the mapping is not pure."""
+    cadence = {"resample_every": options.resample_every, "warmup_episodes": options.warmup_episodes}
+    episodes = np.arange(options.episodes)[:, None]
     try:
-        assigner = PolicyAssigner(
-            mapping,
-            agents,
-            options.envs,
-            resample_every=options.resample_every,
-            warmup_episodes=options.warmup_episodes,
-            seed=options.seed,
-            env_index=0,
+        drawn, again = (
+            assignments(mapping, agents, seed=options.seed, env_index=range(options.envs), episode=episodes, **cadence)
+            for _ in range(2)
         )
-        return np.array([assigner.begin_episodes() for _ in range(options.episodes)])
     except (TypeError, ValueError) as error:
         raise UsageError(told(error)) from error
+    if not np.array_equal(drawn, again):
+        print("the mapping is not pure: a second draw with the same numbers differs", file=sys.stderr)
+    return drawn
 
 
 def _long_run(mapping: PolicyMapping, agents: Sequence[str], options: argparse.Namespace) -> NDArray[np.float64]:
-    """Returns each policy's share of the seats over many draws; nothing where the mapping cannot make so many."""
-    blocks = -(-_MANY // options.envs)
-    assigner = PolicyAssigner(mapping, agents, options.envs, resample_every=1, seed=options.seed, env_index=0)
-    counts = np.zeros(0, np.int64)
-    for _ in range(blocks):
-        try:
-            policies = assigner.begin_episodes()
-        except (TypeError, ValueError):  # a function, say, that knows only its first blocks
-            return np.zeros(0)
-        more = np.bincount(policies.ravel(), minlength=len(counts))
-        more[: len(counts)] += counts
-        counts = more
-    shares: NDArray[np.float64] = counts / counts.sum()
+    """Returns each policy's share of the seats over many draws; empty if the mapping cannot make that many."""
+    draws = max(20, min(_MANY, _MOST_DRAWN_SEATS // len(agents)))
+    blocks = np.arange(-(-draws // options.envs))[:, None]
+    try:
+        drawn = assignments(
+            mapping, agents, seed=options.seed, env_index=range(options.envs), episode=blocks, resample_every=1
+        )
+    except (TypeError, ValueError):  # such as a function that knows only its first blocks
+        return np.zeros(0)
+    shares: NDArray[np.float64] = np.bincount(drawn.ravel()) / drawn.size
     return shares
 
 
@@ -144,6 +144,7 @@ def _show_draws(drawn: NDArray[np.int32], agents: Sequence[str], options: argpar
     starts = np.flatnonzero(cadence.due(np.arange(len(drawn)))).tolist()
     ends = [*starts[1:], len(drawn)]
     labels = ["episodes"] if options.envs == 1 else ["episodes", "env"]
+    hidden, agents = len(agents) - _MOST_COLUMNS, agents[:_MOST_COLUMNS]
     columns: Sequence[str] = agents
     room = console().width - 2 - sum(len(label) + 12 for label in labels)
     if sum(max(len(agent), 2) + 2 for agent in agents) > room:
@@ -155,12 +156,14 @@ def _show_draws(drawn: NDArray[np.int32], agents: Sequence[str], options: argpar
     styles: list[list[str]] = []
     for start, end in zip(starts, ends, strict=True):
         span = str(start) if end - start == 1 else f"{start} to {end - 1}"
-        for env, policies in enumerate(drawn[start].tolist()):
+        for env, policies in enumerate(drawn[start, :, : len(agents)].tolist()):
             if len(rows) < options.rows:
                 front = [span] if options.envs == 1 else [span, env]
                 rows.append([*front, *policies])
                 styles.append([""] * len(front) + [policy_style(policy) for policy in policies])
-    show_table("Which policy plays which agent", [*labels, *columns], rows, styles)
+    show_table("Policies by agent", [*labels, *columns], rows, styles)
+    if hidden > 0:
+        show(f"... and {hidden} more agents")
     left_out = len(starts) * options.envs - len(rows)
     if left_out:
         show(f"... and {left_out} more rows (--rows)")
@@ -174,4 +177,4 @@ def _show_shares(drawn: NDArray[np.int32], counts: NDArray[np.int64], ideal: NDA
         long_run = "-" if math.isnan(due) else f"{due:.1%}"
         rows.append([str(policy), playing, count, f"{share:.1%}", long_run, "#" * round(40 * share / shares.max())])
         styles.append([policy_style(policy), "", "", "", "", policy_style(policy)])
-    show_table("What each policy plays", ["policy", "episodes", "seats", "share", "long run", ""], rows, styles)
+    show_table("Seats by policy", ["policy", "episodes", "seats", "share", "long run", ""], rows, styles)

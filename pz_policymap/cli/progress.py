@@ -1,4 +1,4 @@
-"""A line on stderr that says how far a command is; nothing where stderr is no terminal."""
+"""A progress bar on stderr, if it is a terminal."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from contextlib import contextmanager
 
 @contextmanager
 def progress(what: str, total: int, done: int = 0) -> Iterator[Callable[[], object]]:
-    """Shows a bar, the rate and the time that is left, until the end of the `with`.
+    """Shows a bar, the rate and the remaining time, until the end of the `with`.
 
     Args:
-        what: What is counted: "episodes".
-        total: How many there are.
-        done: How many were done before, by an earlier command.
+        what: The unit: "episodes".
+        total: Number in all.
+        done: Number done by an earlier command.
 
     Yields:
-        What is to be called after each.
+        A function to call after each.
     """
     from rich.console import Console
     from rich.progress import (
@@ -32,7 +32,7 @@ def progress(what: str, total: int, done: int = 0) -> Iterator[Callable[[], obje
     from rich.text import Text
 
     class RateColumn(ProgressColumn):
-        """How many a second."""
+        """The rate per second."""
 
         def render(self, task: Task) -> Text:
             return Text("" if task.speed is None else f"{task.speed:.3g} a second")

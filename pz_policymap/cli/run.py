@@ -1,15 +1,17 @@
-"""`pz-policymap run`: episodes of a real environment, and how each policy fared."""
+"""`pz-policymap run`: episodes of an environment, and the results of each policy."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator
+from contextlib import redirect_stdout
 from typing import Any
 
 import pz_policymap as pm
 from pz_policymap.cli.environments import EnvName, settings_from
 from pz_policymap.cli.errors import CommandError, UsageError, check_folder, told
-from pz_policymap.cli.mapping_text import mapping_from
+from pz_policymap.cli.mappings import mapping_from
 from pz_policymap.cli.options import (
     add_cadence,
     add_command,
@@ -20,39 +22,40 @@ from pz_policymap.cli.options import (
     add_traceback,
 )
 from pz_policymap.cli.pictures import labels_of, picture_at
+from pz_policymap.cli.policies import RANDOM, policies_named, policy_names
 from pz_policymap.cli.progress import progress
 from pz_policymap.cli.tables import policy_style, show_json, show_table
-from pz_policymap.evaluation.play import Player
-from pz_policymap.evaluation.policies import RANDOM, policies_named, policy_names
-from pz_policymap.evaluation.standings import interval_text, standings
-from pz_policymap.evaluation.totals import Totals
+from pz_policymap.evaluation.episode_loop import PlayError
+from pz_policymap.evaluation.standings import standings
 from pz_policymap.mappings.base import PolicyMapping
 
 _TEXT = """
-Plays episodes of an environment and shows how each policy fared.
+Plays episodes of an environment and shows the results of each policy.
 
 A policy is "random", which respects action masks, or module:name: a function of (observation, agent, info) that
 returns an action, a class of such objects, or an object with predict. The same seed plays the same episodes.
 
-A pair of different policies in an episode is a game, and the higher return wins it. A draw is half a win. The interval
-of a win rate is the score interval (Wilson 1927), at 95%.
+A pair of different policies in an episode is a game, and the higher return wins it. A draw is half a win. The table
+shows no confidence intervals: roles may be unequal, and episodes that share an assignment are not independent. To
+compare policies, use tournament.
 
 examples:
   pz-policymap run mpe2.simple_tag_v3 --policies 4 --episodes 25
   pz-policymap run classic/tictactoe-v3 --policies random my_bots:first_free --episodes 100
-  pz-policymap run mpe2.simple_tag_v3 --mapping teams:uniform:4 --teams --set max_cycles=50
+  pz-policymap run mpe2.simple_tag_v3 --mapping 'Teams(Uniform(4))' --teams --set max_cycles=50
   pz-policymap run my.module:make_env --policies 2 --payoff payoff.npz --plot payoff.png
 """
+_WINDOW = 100_000  # episodes per policy that the mean returns are over, at most
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Adds the command."""
-    parser = add_command(commands, "run", "play episodes and show how each policy fared", _TEXT)
+    parser = add_command(commands, "run", "play episodes and show the results of each policy", _TEXT)
     add_environment(parser)
     parser.add_argument(
         "--policies", nargs="+", metavar="POLICY", help="how many random ones, or names (default: as the mapping has)"
     )
-    parser.add_argument("--mapping", metavar="MAPPING", help="who plays whom, as in preview (default: uniform)")
+    parser.add_argument("--mapping", metavar="MAPPING", help="as in preview (default: Uniform)")
     add_number(parser, "--episodes", 100, 1, "episodes to play")
     add_cadence(parser)
     add_number(parser, "--seed", 0, 0, "seed of assignments, environment and random policies")
@@ -75,27 +78,28 @@ def run(options: argparse.Namespace) -> int:
     name = EnvName(options.env, options.api, settings_from(options.set))
     bare = name()
     payoff = pm.Payoff(len(names))
-    statistics, totals = pm.PolicyStatistics(len(names)), Totals(len(names))
+    statistics = pm.PolicyStatistics(len(names))
+    means = pm.PolicyStatistics(len(names), window=min(options.episodes, _WINDOW))
     try:
-        env = pm.record_results(
-            pm.wrap(
-                bare,
-                mapping,
-                resample_every=options.resample_every,
-                warmup_episodes=options.warmup_episodes,
-                seed=options.seed,
-                env_index=0,
-            ),
-            payoff,
-            statistics,
-            totals.record,
+        env = pm.wrap(
+            bare,
+            mapping,
+            resample_every=options.resample_every,
+            warmup_episodes=options.warmup_episodes,
+            seed=options.seed,
+            env_index=0,
+        )
+        episodes = pm.play(
+            env,
+            policies_named(names),
+            options.episodes,
+            seed=options.seed,
             team_of="prefix" if options.teams else None,
         )
     except (TypeError, ValueError) as error:
         raise UsageError(told(error)) from error
-    player = Player(env, policies_named(names))
-    _play(options, player, payoff, statistics)
-    _show(options, mapping, names, payoff, statistics, totals)
+    _play(options, episodes, payoff, statistics, means)
+    _show(options, mapping, names, payoff, statistics, means)
     if picture:
         from pz_policymap import plots
 
@@ -110,20 +114,31 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _play(options: argparse.Namespace, player: Player, payoff: pm.Payoff, statistics: pm.PolicyStatistics) -> None:
-    """Plays the episodes, and keeps the ledgers of those that were played to their end."""
+def _play(
+    options: argparse.Namespace,
+    episodes: Iterator[pm.Episode],
+    payoff: pm.Payoff,
+    statistics: pm.PolicyStatistics,
+    means: pm.PolicyStatistics,
+) -> None:
+    """Plays the episodes, and saves the ledgers of the finished ones even if it is interrupted."""
     played = 0
     try:
-        with progress("episodes", options.episodes) as advance:
-            for played in range(options.episodes):
-                player.play(options.seed, played, env_seed=options.seed if played == 0 else None)
+        with progress("episodes", options.episodes) as advance, redirect_stdout(sys.stderr):
+            for episode in episodes:
+                payoff.record(episode)
+                statistics.record(episode)
+                means.record(episode)
+                played += 1
                 advance()
     except BaseException as error:
-        if played:  # else a file that is there already holds more
+        if played:  # else a file that exists already holds more
             _keep(options, payoff, statistics)
         if isinstance(error, KeyboardInterrupt):
             kept = f"they are in {options.payoff}" if options.payoff and played else "nothing is kept"
             print(f"{played} of {options.episodes} episodes were played; {kept}", file=sys.stderr)
+        if isinstance(error, PlayError):
+            raise CommandError(str(error)) from error
         raise
     _keep(options, payoff, statistics)
 
@@ -137,7 +152,7 @@ def _keep(options: argparse.Namespace, payoff: pm.Payoff, statistics: pm.PolicyS
 
 
 def _mapping_and_names(options: argparse.Namespace) -> tuple[PolicyMapping, list[str]]:
-    """Returns who plays whom, and a name for each policy."""
+    """Returns the mapping, and a name for each policy."""
     if options.mapping is None:
         names = policy_names(options.policies or ["2"])
         return pm.Uniform(len(names)), names
@@ -159,7 +174,7 @@ def _show(
     names: list[str],
     payoff: pm.Payoff,
     statistics: pm.PolicyStatistics,
-    totals: Totals,
+    means: pm.PolicyStatistics,
 ) -> None:
     table: list[dict[str, Any]] = [
         {
@@ -167,7 +182,7 @@ def _show(
             "name": names[policy],
             "episodes": int(statistics.episodes[policy]),
             "steps": int(statistics.steps[policy]),
-            "mean_return": float(totals.mean_return[policy]),
+            "mean_return": float(means.mean_return[policy]),
             **standing._asdict(),
         }
         for policy, standing in enumerate(standings(payoff))
@@ -176,21 +191,16 @@ def _show(
         show_json(
             {
                 "env": options.env,
-                "mapping": mapping.fingerprint,
+                "mapping": repr(mapping),
                 "episodes": options.episodes,
                 "seed": options.seed,
                 "policies": table,
             }
         )
         return
-    rows = [
-        [
-            *(row[key] for key in ("policy", "name", "episodes", "steps", "mean_return", "games", "win_rate")),
-            interval_text(row["interval"]),
-        ]
-        for row in table
-    ]
-    heading = ["policy", "name", "episodes", "steps", "mean return", "games", "win rate", "95% interval"]
-    styles = [[policy_style(row["policy"]), policy_style(row["policy"]), *[""] * 6] for row in table]
-    title = f"{options.env}: {options.episodes} episodes, {options.mapping or f'uniform:{len(names)}'}"
+    keys = ("policy", "name", "episodes", "steps", "mean_return", "games", "win_rate")
+    rows = [[row[key] for key in keys] for row in table]
+    heading = ["policy", "name", "episodes", "steps", "mean return", "games", "win rate"]
+    styles = [[policy_style(row["policy"]), policy_style(row["policy"]), *[""] * 5] for row in table]
+    title = f"{options.env}: {options.episodes} episodes, {options.mapping or f'Uniform({len(names)})'}"
     show_table(title, heading, rows, styles, words=2)

@@ -1,4 +1,4 @@
-"""Tables, colours and JSON on stdout: plain text where it is no terminal."""
+"""Tables, colours and JSON on stdout: plain text unless it is a terminal."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 # universal design", and three more.
 _COLOURS = (39, 208, 36, 220, 175, 32, 166, 250, 141, 107)
 BOLD, DIM, RED, YELLOW, GREEN = "bold", "dim", "red", "yellow", "green"
-_WIDTH = 120  # characters a line that is fitted to no terminal
+_WIDTH = 120  # characters per line, unless stdout is a terminal
 
 
 def console() -> Console:
-    """Returns what writes on stdout: in colours on a terminal that wants them, and words as they are."""
+    """Returns a console on stdout: coloured on terminals that support it, without markup."""
     from rich.console import Console
 
     class Plain(Console):
@@ -36,7 +36,7 @@ def console() -> Console:
 
 @contextmanager
 def reader_may_leave() -> Iterator[None]:
-    """Lets what is written on stdout go nowhere once nobody reads it any more, as `head`; around writes alone."""
+    """Discards output once the reader of stdout has closed it, as `head` does; for writes only."""
     try:
         yield
     except BrokenPipeError:
@@ -63,14 +63,14 @@ def show_table(
     styles: Sequence[Sequence[str]] | None = None,
     words: int = 1,
 ) -> None:
-    """Writes a table: columns of numbers to the right, of words and without a name to the left.
+    """Writes a table; columns of numbers are right-aligned, others left-aligned.
 
     Args:
-        title: What stands above it.
-        heading: One name a column.
+        title: The line above it.
+        heading: One name per column.
         rows: Texts, or numbers: floats with two digits, NaN as a dash.
         styles: The style of each cell.
-        words: How many columns, from the left, are of words.
+        words: Number of columns of words, from the left.
     """
     from rich.table import Table
     from rich.text import Text
@@ -83,13 +83,13 @@ def show_table(
         table.add_row(*[Text(cell(value), style) for value, style in zip(row, paint, strict=True)])
     show((title, BOLD))
     out = console()
-    out.width = 100_000  # a table that is too wide for its lines is to be whole all the same
+    out.width = 100_000  # a wide table must not be cut
     with reader_may_leave():
         out.print(table, soft_wrap=True)
 
 
 def cell(value: Any) -> str:
-    """Returns what stands in a table for a value.
+    """Returns the text of a table cell.
 
     Example:
         >>> cell(0.666), cell(float("nan")), cell(12), cell("random")
@@ -108,7 +108,7 @@ def show_json(content: Any) -> None:
 
 
 def plain(value: Any) -> Any:
-    """Returns what JSON can hold of a value.
+    """Returns a value as JSON can hold it.
 
     Example:
         >>> plain({"mean": float("nan"), "games": np.array([1, 2]), 3: (4.5, None)})

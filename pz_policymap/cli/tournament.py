@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
+from contextlib import ExitStack, redirect_stdout
 from typing import Any
 
 import numpy as np
 
 import pz_policymap as pm
 from pz_policymap.cli.environments import EnvName, settings_from
-from pz_policymap.cli.errors import CommandError, UsageError, check_folder
+from pz_policymap.cli.errors import CommandError, UsageError, check_folder, told
 from pz_policymap.cli.options import (
     add_command,
     add_environment,
@@ -22,29 +22,26 @@ from pz_policymap.cli.options import (
     at_least,
 )
 from pz_policymap.cli.pictures import labels_of, picture_at
+from pz_policymap.cli.policies import entrants_named, policies_named, policy_names
 from pz_policymap.cli.progress import progress
 from pz_policymap.cli.tables import policy_style, show, show_json, show_table
-from pz_policymap.evaluation.games import Plan
-from pz_policymap.evaluation.outcomes import Keeper, Outcomes, outcomes_at
-from pz_policymap.evaluation.policies import policies_named, policy_names
-from pz_policymap.evaluation.standings import interval_text, standings
-from pz_policymap.evaluation.totals import Totals
-from pz_policymap.evaluation.workers import play_games
+from pz_policymap.evaluation.episode_loop import PlayError
+from pz_policymap.evaluation.standings import interval_text
+from pz_policymap.evaluation.tournament_result import TournamentResult
 
 _TEXT = """
 Plays a tournament: in each cycle every matchup once, in every seating, in random order. Then ratings (Bradley-Terry,
-in points of Elo's scale, whose mean is 0) and the win rates between all pairs.
+in points of the Elo scale, with mean 0) and the win rates between all pairs.
 
-Each game is a function of the seed and its number, if policies keep nothing from one game to the next; so --jobs
-changes nothing but the time. With --results the games are kept: after an interruption the same command goes on, and
-one with more --cycles or --games adds to them. Policies are written, and games are won, as in run.
+Each game is a function of the seed, the names of its policies in seat order and its repetition, provided that policies
+keep nothing from one game to the next. So --jobs only changes the time. With --results the games are kept: after an
+interruption the same command resumes, more --cycles add games, and a new policy plays only its own games.
 
 examples:
   pz-policymap tournament classic/tictactoe-v3 --policies random my_bots:first_free my_bots:blocks
   pz-policymap tournament classic/connect_four-v3 --policies bots:a bots:b --cycles 500 --jobs 2 --results games.npz
   pz-policymap tournament mpe2.simple_tag_v3 --policies 3 --teams --games 100 --json
 """
-_MOST_GAMES = 10_000_000  # what is kept of each takes memory
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -65,7 +62,13 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         action="store_true",
         help="a policy may play several seats; so it is where there are fewer policies than seats",
     )
-    parser.add_argument("--results", metavar="FILE", help="keep the games here, and go on from those that are here")
+    parser.add_argument("--results", metavar="FILE", help="keep the games in this file, and resume from it")
+    parser.add_argument(
+        "--on-error",
+        choices=["raise", "forfeit"],
+        default="raise",
+        help="a policy that fails ends it, or loses the game",
+    )
     add_outputs(parser, "win rates and ratings")
     add_traceback(parser)
     parser.set_defaults(run=run)
@@ -75,104 +78,96 @@ def run(options: argparse.Namespace) -> int:
     """Runs the command."""
     picture = picture_at(options.plot)
     check_folder("--results", options.results)
-    plan = _plan(options)
-    games = options.games or (options.cycles or 10) * plan.games_per_cycle
-    if games > _MOST_GAMES:
-        raise UsageError(f"there are {games} games, of at most {_MOST_GAMES}: give --games")
-    outcomes = outcomes_at(options.results, plan, games)
-    close = _play(options, plan, outcomes, games)
-    payoff, totals = pm.Payoff(len(plan.policies)), Totals(len(plan.policies))
-    for episode in outcomes.episodes():
-        payoff.record(episode)
-        totals.record(episode)
-    _show(options, plan, int(outcomes.done.sum()), payoff, totals)
-    if picture:
-        from pz_policymap import plots
-
-        labels = labels_of(plan.policies)
-        tall = max(3.5, 0.4 * len(plan.policies))
-        picture.draw(
-            lambda axes: plots.payoff(axes, payoff, labels),
-            lambda axes: plots.ratings(axes, payoff, labels),
-            sizes=[(tall + 1.5, tall), (5.0, tall)],
-        )
-    close()  # last: its errors lose nothing
-    return 0
-
-
-def _plan(options: argparse.Namespace) -> Plan:
     names = policy_names(options.policies)
     if len(names) < 2:
         raise UsageError("--policies must be at least 2, for a tournament")
-    name = EnvName(options.env, options.api, settings_from(options.set))
-    env = name()
+    make_env = EnvName(options.env, options.api, settings_from(options.set))
+    with redirect_stdout(sys.stderr):
+        policies_named(names)  # a policy that cannot be made is reported before anything is played
+        env = make_env()
     agents = getattr(env, "possible_agents", None)
     if agents is None:
-        raise CommandError(
-            f"environment {options.env!r} has no possible_agents, which a tournament must know beforehand"
+        raise CommandError(f"environment {options.env!r} has no possible_agents, which a tournament needs beforehand")
+    make_env.close(env)
+    result = _play(options, make_env, names, len(agents))
+    _show(options, [str(agent) for agent in agents], result)
+    if picture:
+        from pz_policymap import plots
+
+        labels = labels_of(result.names)
+        tall = max(3.5, 0.4 * len(labels))
+        picture.draw(
+            lambda axes: plots.payoff(axes, result.payoff, labels),
+            lambda axes: plots.ratings(axes, result.payoff, labels),
+            sizes=[(tall + 1.5, tall), (5.0, tall)],
         )
-    if not all(isinstance(agent, (str, int)) for agent in agents):
-        raise CommandError(f"environment {options.env!r} has agents that are no names: {list(agents)}")
-    if options.teams and not all(isinstance(agent, str) for agent in agents):
-        raise CommandError(f"--teams needs agents whose names are strings, got {list(agents)}")
-    policies_named(names)  # what cannot be made is said before anything is played
-    name.close(env)
-    return Plan(
-        name,
-        tuple(names),
-        options.seed,
-        tuple(agents),
-        options.teams,
-        options.self_matches or len(names) < len(agents),
-    )
+    return 0
 
 
-def _play(options: argparse.Namespace, plan: Plan, outcomes: Outcomes, games: int) -> Callable[[], None]:
-    """Plays what is missing of the first `games` games; returns what closes the environment."""
-    missing = np.flatnonzero(~outcomes.done[:games]).tolist()
-    played = games - len(missing)
-    if played and missing:
-        print(f"going on after {played} of {games} games, which are in {options.results}", file=sys.stderr)
-    keeper = Keeper(options.results, outcomes)
-    keeper.keep()  # a file that cannot be written is noticed before hours of play
+def _play(options: argparse.Namespace, make_env: EnvName, names: list[str], seats: int) -> TournamentResult:
+    """Plays the games that are missing."""
+    state = [0, 0]
     try:
-        with progress("games", games, played) as advance:
+        with ExitStack() as stack:
+            stack.enter_context(redirect_stdout(sys.stderr))
+            bar: list[Any] = []
 
-            def record(game: int, episode: pm.Episode) -> None:
-                outcomes.record(game, episode)
-                keeper.keep_now_and_then()
-                advance()
+            def show(done: int, count: int) -> None:
+                if not bar:
+                    if 0 < done < count:
+                        print(f"resuming after {done} of {count} games in {options.results}", file=sys.stderr)
+                    bar.append(stack.enter_context(progress("games", count, done)))
+                else:
+                    bar[0]()
+                state[:] = done, count
 
-            return play_games(plan, missing, min(options.jobs, max(1, len(missing))), record)
+            return pm.tournament(
+                make_env,
+                entrants_named(names),
+                cycles=options.cycles or 10,
+                games=options.games,
+                seed=options.seed,
+                team_of="prefix" if options.teams else None,
+                self_matches=options.self_matches or len(names) < seats,
+                n_jobs=options.jobs,
+                results=options.results,
+                on_error=options.on_error,
+                progress=show,
+            )
     except KeyboardInterrupt:
-        kept = "the same command goes on" if options.results else "without --results nothing is kept"
-        print(f"{int(outcomes.done[:games].sum())} of {games} games were played; {kept}", file=sys.stderr)
+        kept = "the same command resumes" if options.results else "without --results nothing is kept"
+        print(f"{state[0]} of {state[1]} games were played; {kept}", file=sys.stderr)
         raise
-    finally:
-        keeper.keep()
+    except (PlayError, ImportError) as error:
+        raise CommandError(told(error)) from error
+    except OSError as error:
+        raise CommandError(f"--results: {told(error)}") from error
+    except (TypeError, ValueError) as error:
+        raise UsageError(told(error)) from error
 
 
-def _show(options: argparse.Namespace, plan: Plan, played: int, payoff: pm.Payoff, totals: Totals) -> None:
-    ratings = payoff.ratings()
-    order = np.argsort(-ratings.values, kind="stable").tolist()
-    fared = standings(payoff)
+def _show(options: argparse.Namespace, agents: list[str], result: TournamentResult) -> None:
+    payoff, played, ratings, fared = result.payoff, len(result.episodes), result.ratings(), result.standings
+    order = result.order
     met = payoff.games
     rates = np.where(met > 0, (payoff.wins + payoff.draws / 2.0) / np.maximum(met, 1), np.nan)  # without the prior
     if options.json:
         policies: list[dict[str, Any]] = [
             {
                 "policy": policy,
-                "name": plan.policies[policy],
+                "name": result.names[policy],
                 "rating": ratings.values[policy],
                 "rating_error": ratings.errors[policy],
-                "episodes": totals.episodes[policy],
-                "mean_return": totals.mean_return[policy],
+                "mean_return": result.mean_returns.values[policy],
+                "mean_return_error": result.mean_returns.errors[policy],
+                "forfeits": result.forfeits.get(result.names[policy], 0),
                 **fared[policy]._asdict(),
+                "interval": result.intervals[policy],
             }
             for policy in order
         ]
         matrices = {name: getattr(payoff, name) for name in ("wins", "draws", "games", "mean_returns")}
-        settings = {"env": options.env, "agents": plan.agents, "seed": plan.seed, "games_played": played}
+        settings = {"env": options.env, "agents": agents, "seed": options.seed, "games_played": played}
         show_json({**settings, "policies": policies, "win_rates": rates, **matrices})
         return
     names, rows = (
@@ -182,15 +177,15 @@ def _show(options: argparse.Namespace, plan: Plan, played: int, payoff: pm.Payof
     for policy in order:
         standing, rating, error = fared[policy], ratings.values[policy], ratings.errors[policy]
         counts = [standing.games, standing.wins, standing.draws, standing.losses]
-        front = [policy, plan.policies[policy], f"{rating:+.0f}", f"{error:.0f}"]
-        rows.append([*front, *counts, standing.win_rate, interval_text(standing.interval)])
+        front = [policy, result.names[policy], f"{rating:+.0f}", f"{error:.0f}"]
+        rows.append([*front, *counts, standing.win_rate, interval_text(result.intervals[policy])])
     styles = [[policy_style(policy), policy_style(policy), *[""] * 8] for policy in order]
     show_table(f"{options.env}: {played} games", names, rows, styles, words=2)
     show()
     _show_matrix("Win rate of the row's policy against the column's", rates, order)
     if not payoff.wins.any():
         show()
-        _show_matrix("Nobody won a game. Mean return of the row's policy with the column's", payoff.mean_returns, order)
+        _show_matrix("No game was won. Mean return of the row's policy with the column's", payoff.mean_returns, order)
 
 
 def _show_matrix(title: str, matrix: Any, order: list[int]) -> None:

@@ -1,109 +1,148 @@
-"""The games of a tournament: each is a function of the plan and its number, whoever plays it, and whenever."""
+"""The games of a tournament: each is a function of the seed, the names in seat order and the repetition."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+import hashlib
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
-import pz_policymap as pm
-from pz_policymap.cli.environments import EnvName
-from pz_policymap.cli.errors import CommandError
-from pz_policymap.evaluation.play import Player, env_seed_of
-from pz_policymap.evaluation.policies import policies_named
+from pz_policymap.assignment import assignments
+from pz_policymap.evaluation.episode_loop import EpisodeLoop, Outcome, PlayError
+from pz_policymap.learner.global_generators import OwnRandomness
+from pz_policymap.mappings.round_robin import RoundRobin
+from pz_policymap.policies.entrant import loaded
+from pz_policymap.policies.seat_policies import SeatPolicies
 
 
-@dataclass(frozen=True)
-class Plan:
-    """What tells one tournament from another; it can be sent to another process.
+class Game(NamedTuple):
+    """One game of a tournament.
+
+    Attributes:
+        names: The entrants in seat order.
+        repetition: How often these entrants have met in these seats before.
+    """
+
+    names: tuple[str, ...]
+    repetition: int
+
+    def __str__(self) -> str:
+        return f"game {self.repetition} of {' - '.join(self.names)}"
+
+    def reset_seed(self, seed: int) -> int:
+        """Returns the seed of the environment: the same whichever seats the entrants have."""
+        return _hashed(seed, sorted(self.names), self.repetition) >> 33  # some environments take at most 31 bits
+
+    def policy_seed(self, seed: int) -> int:
+        """Returns the seed of the policies."""
+        return _hashed(seed, list(self.names), self.repetition)
+
+
+class FinishedGame(NamedTuple):
+    """What a game ended with.
+
+    Attributes:
+        game: The game.
+        returns: Agent -> return.
+        lengths: Agent -> number of steps.
+        forfeit: The entrant whose policy failed, which loses; None: none did.
+        reason: The error that it failed with.
+    """
+
+    game: Game
+    returns: dict[Any, float]
+    lengths: dict[Any, int]
+    forfeit: str | None = None
+    reason: str = ""
+
+
+def _hashed(*parts: Any) -> int:
+    """Returns 64 bits that depend on nothing but the values."""
+    return int.from_bytes(hashlib.blake2b(repr(parts).encode(), digest_size=8).digest(), "big")
+
+
+def games_per_cycle(num_entrants: int, num_seats: int, self_matches: bool) -> int:
+    """Returns the number of games in which every matchup is played once, in every seating."""
+    return RoundRobin(num_entrants, self_matches=self_matches).num_matchups(num_seats)
+
+
+def scheduled(names: Sequence[str], agents: Sequence[Any], seed: int, count: int, self_matches: bool) -> list[Game]:
+    """Returns the first games of a tournament, in an order that is random within every cycle.
 
     Args:
-        env: The environment.
-        policies: A name for each policy.
-        seed: Of the order of games, of environments, and of random policies.
+        names: The entrants; their order does not matter.
         agents: The agents in seat order.
-        teams: Whether agents whose names differ only in the number at the end win and lose together.
-        self_matches: Whether a policy may play several seats.
+        seed: Seeds the order.
+        count: Number of games.
+        self_matches: Whether an entrant may have several seats.
+
+    Example:
+        >>> games = scheduled(["b", "a"], ["x", "y"], seed=0, count=4, self_matches=False)
+        >>> sorted(games)[:2]
+        [Game(names=('a', 'b'), repetition=0), Game(names=('a', 'b'), repetition=1)]
     """
-
-    env: EnvName
-    policies: tuple[str, ...]
-    seed: int
-    agents: tuple[str, ...]
-    teams: bool
-    self_matches: bool
-
-    @property
-    def mapping(self) -> pm.RoundRobin:
-        """Who plays whom in game 0, 1, ...; the order is random, so that the first games are a fair sample."""
-        return pm.RoundRobin(len(self.policies), order="seeded", self_matches=self.self_matches)
-
-    @property
-    def games_per_cycle(self) -> int:
-        """How many games there are until every matchup has been played once."""
-        return self.mapping.num_matchups(len(self.agents))
-
-    def matchups(self, games: Sequence[int]) -> list[list[int]]:
-        """Returns the policies of each game in seat order.
-
-        Example:
-            >>> plan = Plan(EnvName("any"), ("a", "b", "c"), 0, ("x", "y"), teams=False, self_matches=False)
-            >>> sorted(plan.matchups(range(6)))
-            [[0, 1], [0, 2], [1, 0], [1, 2], [2, 0], [2, 1]]
-        """
-        draw = pm.Draw.at(self.seed, self.agents, [0] * len(games), games, resample_every=1)
-        policies: list[list[int]] = self.mapping.assign(draw).tolist()
-        return policies
-
-    def description(self) -> dict[str, Any]:
-        """Returns all of it in plain types, by the names that the command line has."""
-        return {
-            "ENV": self.env.name,
-            "--api": self.env.api,
-            "--set": {name: repr(value) for name, value in self.env.settings.items()},
-            "--policies": list(self.policies),
-            "--seed": self.seed,
-            "--teams": self.teams,
-            "--self-matches": self.self_matches,
-            "agents": list(self.agents),
-        }
+    ordered = sorted(names)
+    rule = RoundRobin(len(ordered), order="seeded", self_matches=self_matches)
+    cycle = rule.num_matchups(len(agents))
+    rows = assignments(rule, agents, seed=seed, episode=list(range(count)), resample_every=1).tolist()
+    return [Game(tuple(ordered[i] for i in row), game // cycle) for game, row in enumerate(rows)]
 
 
-class Match:
-    """One environment with its policies, that plays games of a plan.
+class GamePlayer:
+    """Plays games in one environment; each process has its own.
 
     Args:
-        plan: The plan.
-
-    Raises:
-        UsageError, CommandError: If the environment or a policy cannot be made.
+        make_env: Makes the environment.
+        entrants: Name -> policy or `Entrant`.
+        seed: The seed of the tournament.
+        agents: The agents in seat order.
+        forfeits: Whether an entrant whose policy fails loses the game, instead of ending the tournament.
     """
 
-    def __init__(self, plan: Plan) -> None:
-        self._plan = plan
-        self._ended: list[pm.Episode] = []
-        bare = plan.env()
-        tagged = pm.wrap(bare, len(plan.policies), seed=plan.seed)
-        self._env = pm.record_results(tagged, self._ended.append)
-        self._player = Player(self._env, policies_named(plan.policies))
+    def __init__(
+        self, make_env: Callable[[], Any], entrants: Mapping[str, Any], seed: int, agents: Sequence[Any], forfeits: bool
+    ) -> None:
+        self._make_env, self._seed, self._agents, self._forfeits = make_env, seed, agents, forfeits
+        self._policies: dict[Any, Any] = {name: loaded(policy) for name, policy in entrants.items()}
+        self._env: Any = None
+        self._begin()
 
-    def play(self, game: int) -> pm.Episode:
+    def _begin(self) -> None:
+        self._env = self._make_env()
+        self._loop = EpisodeLoop(self._env, SeatPolicies(self._policies, self._env.action_space), repr)
+
+    def play(self, game: Game) -> FinishedGame:
         """Plays a game.
 
         Raises:
-            CommandError: If environment or policies raise an error.
+            PlayError: If it fails; names the game, the entrant, the agent and the line.
         """
-        plan, self._ended[:] = self._plan, []
-        matchup = dict(zip(plan.agents, plan.matchups([game])[0], strict=True))
-        self._player.play(plan.seed, game, env_seed=env_seed_of(plan.seed, game), matchup=matchup)
-        if not self._ended:
-            raise CommandError(f"game {game} ended, but not for all of its agents, so that nobody knows who won")
-        return self._ended[0]
+        policy_seed = game.policy_seed(self._seed)
+        assignment = dict(zip(self._agents, game.names, strict=True))
+        try:
+            with OwnRandomness(policy_seed >> 32).in_place():
+                outcome = self._loop.play(game.reset_seed(self._seed), policy_seed, assignment)
+            self._check(outcome)
+        except PlayError as error:
+            failure = error.within(str(game))
+            if not self._forfeits or error.policy is None:
+                raise failure from error.__cause__
+            self.close()
+            self._begin()  # an environment that has raised an error may be in any state
+            returns, lengths = dict.fromkeys(self._agents, 0.0), dict.fromkeys(self._agents, 0)
+            return FinishedGame(game, returns, lengths, error.policy, str(failure))
+        return FinishedGame(game, outcome.returns, outcome.lengths)
+
+    def _check(self, outcome: Outcome) -> None:
+        if not outcome.complete:
+            raise PlayError("it is over, but some agents have neither terminated nor been truncated")
+        strangers = [agent for agent in outcome.lengths if agent not in self._agents]
+        if strangers:
+            raise PlayError(f"agents must be among possible_agents {list(self._agents)}, got {strangers}")
 
     def close(self) -> None:
-        """Closes the environment.
-
-        Raises:
-            CommandError: If that fails.
-        """
-        self._plan.env.close(self._env)
+        """Closes the environment; warns if that fails, since the games are worth more."""
+        try:
+            self._env.close()
+        except Exception as error:  # noqa: BLE001  # whatever the environment raises
+            warnings.warn(f"the environment cannot be closed: {error!r}", stacklevel=2)

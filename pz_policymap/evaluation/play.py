@@ -1,79 +1,87 @@
-"""An episode from `reset` to its end, played by the policies that the infos name."""
+"""`play`: episodes of a wrapped environment, with the policies that its mapping assigns."""
 
 from __future__ import annotations
 
-import traceback
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from pettingzoo.utils.env import AECEnv, ParallelEnv
 
-from pz_policymap.cli.errors import CommandError, told
+from pz_policymap.arguments import integer, seed_of
+from pz_policymap.evaluation.episode_loop import EpisodeLoop, PlayError
 from pz_policymap.learner.global_generators import OwnRandomness
-from pz_policymap.learner.turns import turns_of
-from pz_policymap.policies.seat_policies import SeatPolicies
+from pz_policymap.mappings.groups import GroupOf
+from pz_policymap.policies.entrant import loaded
+from pz_policymap.policies.seat_policies import Policies, SeatPolicies
+from pz_policymap.recording.record import record_results
+from pz_policymap.results.episode import Episode
+from pz_policymap.wrappers.find import find_assigner
 
-_NOBODY = object()  # for the learner: all seats are played by the policies
-_TAG = "policy_id"
 
-
-class Player:
-    """Plays episodes of one environment.
+def play(
+    env: AECEnv[Any, Any, Any] | ParallelEnv[Any, Any, Any],
+    policies: Policies,
+    episodes: int,
+    *,
+    seed: int | None = None,
+    team_of: GroupOf | None = None,
+) -> Iterator[Episode]:
+    """Plays a wrapped environment and yields an `Episode` whenever one has finished.
 
     Args:
-        env: A PettingZoo environment, tagged by a policy wrapper.
-        policies: What `policies_named` returns.
+        env: A PettingZoo environment inside `wrap`, whatever its mapping is.
+        policies: The policies by policy id, a dict or a sequence. Each is a callable
+            `(observation, agent, info) -> action`, an object with `predict`, an `Entrant`, or "random".
+        episodes: Number of episodes, >= 1.
+        seed: Passed to the first `reset`; also seeds the policies and, while they act, the global generators of
+            Python, NumPy and torch. None: nothing is seeded.
+        team_of: As in `record_results`.
+
+    Yields:
+        One episode each. Interrupted episodes are ignored, so leave the loop whenever you like.
+
+    Raises:
+        TypeError: If `env` carries no policy ids, or if a policy is not one.
+        PlayError: If the environment or a policy raises an error; names the policy, the agent and the line.
+
+    Example:
+        >>> import pz_policymap as pm
+        >>> from pettingzoo.classic import rps_v2
+        >>> def paper(observation, agent, info):
+        ...     return 1
+        >>> env = pm.wrap(rps_v2.parallel_env(), pm.Fixed({"player_0": 0, "player_1": 1}))
+        >>> payoff = pm.Payoff(num_policies=2)
+        >>> for episode in pm.play(env, [paper, "random"], episodes=10, seed=0):
+        ...     payoff.record(episode)
+        >>> int(payoff.games[0, 1])
+        10
     """
+    count = integer("episodes", episodes, 1)
+    if seed is not None:
+        seed_of("seed", seed)
+    find_assigner(env)
+    by_id = policies if isinstance(policies, dict) else dict(enumerate(policies))
+    seats = SeatPolicies({key: loaded(policy) for key, policy in by_id.items()}, env.action_space)
+    finished: list[Episode] = []
+    loop = EpisodeLoop(record_results(env, finished.append, team_of=team_of), seats, str)
+    return _episodes(loop, finished, count, seed)
 
-    def __init__(self, env: Any, policies: Sequence[Any]) -> None:
-        self._turns = turns_of(env)
-        self._policies = policies
-        self._opponents = SeatPolicies(policies, env.action_space)
 
-    def play(self, seed: int, episode: int, *, env_seed: int | None, matchup: dict[Any, int] | None = None) -> None:
-        """Plays an episode; what policies and environment draw from the global generators follows from the seed.
-
-        Args:
-            seed: Of the whole command.
-            episode: The number of the episode.
-            env_seed: What the environment is reset with.
-            matchup: Who plays whom, agent to policy; None: as drawn.
-
-        Raises:
-            CommandError: If the environment or a policy raises an error; it says where.
-        """
-        words = np.random.SeedSequence([seed, episode]).generate_state(1)
-        self._seed = seed, episode
+def _episodes(loop: EpisodeLoop, finished: list[Episode], count: int, seed: int | None) -> Iterator[Episode]:
+    entropy = np.random.SeedSequence(seed).entropy
+    for number in range(count):
+        policy_seed = (int(entropy), number)  # type: ignore[arg-type]
+        generators: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
+        if seed is not None:
+            words = np.random.SeedSequence(policy_seed).generate_state(1)
+            generators = OwnRandomness(int(words[0])).in_place()
         try:
-            with OwnRandomness(int(words[0])).in_place():
-                self._play(env_seed, None if matchup is None else {"policy_ids": matchup})
-        except Exception as error:
-            raise CommandError(f"episode {episode}: {told(error)} ({_where(error)})") from error
-
-    def _play(self, env_seed: int | None, options: dict[str, Any] | None) -> None:
-        turns, opponents = self._turns, self._opponents
-        turns.reset(env_seed, options)
-        turns.begin(_NOBODY)
-        opponents.begin({}, self._seed)
-        seated = set[Any]()
-        while movers := turns.movers:
-            views = {agent: turns.view(agent) for agent in movers}
-            observations = {agent: observation for agent, (observation, _) in views.items()}
-            infos = {agent: info for agent, (_, info) in views.items()}
-            players = {agent: info[_TAG] for agent, info in infos.items()}
-            for agent in players.keys() - seated:
-                opponents.join(agent, players[agent])
-                seated.add(agent)
-            turns.move(opponents.act_together(observations, infos))
-
-
-def env_seed_of(seed: int, episode: int) -> int:
-    """Returns the seed of an episode's environment: any process can compute any episode's."""
-    words = np.random.SeedSequence([seed, episode, 1]).generate_state(1)
-    return int(words[0]) >> 1  # environments of others may take no more than 31 bits
-
-
-def _where(error: BaseException) -> str:
-    """Returns file and line where an error was raised."""
-    frames = traceback.extract_tb(error.__traceback__)
-    return f"{frames[-1].filename}:{frames[-1].lineno}" if frames else "nobody knows where"
+            with generators:
+                loop.play(seed if number == 0 else None, policy_seed, {})
+            if not finished:
+                raise PlayError("it is over, but some agents have neither terminated nor been truncated")
+        except PlayError as error:
+            raise error.within(f"episode {number}") from error.__cause__
+        yield finished.pop()

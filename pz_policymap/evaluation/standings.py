@@ -1,4 +1,4 @@
-"""How policies did against the others: games, win rates with their intervals."""
+"""Win counts of policies over all opponents, and the confidence interval of a win rate."""
 
 from __future__ import annotations
 
@@ -7,19 +7,18 @@ from typing import NamedTuple
 
 from pz_policymap.results.payoff import Payoff
 
-Z95 = 1.959963984540054  # the normal distribution's quantile at 0.975
+Z95 = 1.959963984540054  # the 0.975 quantile of the normal distribution
 
 
 class Standing(NamedTuple):
-    """What one policy has won.
+    """The games of one policy.
 
     Attributes:
         games: Pairs with another policy in an episode.
         wins: Games won.
-        draws: Games that nobody won.
+        draws: Games without a winner.
         losses: Games lost.
-        win_rate: A draw being half a win; NaN without games.
-        interval: Where the win rate lies with 95% confidence.
+        win_rate: Wins and half the draws, divided by the games; NaN without games.
     """
 
     games: int
@@ -27,49 +26,49 @@ class Standing(NamedTuple):
     draws: int
     losses: int
     win_rate: float
-    interval: tuple[float, float]
 
 
 def standings(payoff: Payoff) -> list[Standing]:
-    """Returns what every policy has won, all opponents together.
+    """Returns the games of every policy, all opponents together.
 
     Example:
         >>> from pz_policymap import Episode, Payoff
         >>> payoff = Payoff(num_policies=2)
         >>> for _ in range(10):
         ...     payoff.record(Episode(policies=[0, 1], returns=[1.0, 0.0]))
-        >>> standing = standings(payoff)[0]
-        >>> standing.win_rate, round(standing.interval[0], 2)
-        (1.0, 0.72)
+        >>> standings(payoff)[0]
+        Standing(games=10, wins=10, draws=0, losses=0, win_rate=1.0)
     """
     totals = [counts.sum(axis=1).tolist() for counts in (payoff.games, payoff.wins, payoff.draws, payoff.losses)]
-    result = []
-    for games, wins, draws, losses in zip(*totals, strict=True):
-        won = wins + draws / 2.0
-        rate = won / games if games else math.nan
-        result.append(Standing(games, wins, draws, losses, rate, wilson(won, games)))
-    return result
+    return [
+        Standing(games, wins, draws, losses, (wins + draws / 2.0) / games if games else math.nan)
+        for games, wins, draws, losses in zip(*totals, strict=True)
+    ]
 
 
-def wilson(wins: float, games: int, z: float = Z95) -> tuple[float, float]:
-    """Returns the score interval of a win rate (Wilson 1927, "Probable inference, the law of succession").
+def wilson(wins: float, trials: int, z: float = Z95) -> tuple[float, float]:
+    """Returns the score interval of a rate (Wilson 1927, "Probable inference, the law of succession").
 
-    A draw counts half; as half results vary less than wins and losses do, the interval is then wider than it need be.
+    A trial may count any number from 0 to 1, such as one half for a draw. Such trials vary less than wins and losses,
+    so the interval is then wider than it need be.
 
     Args:
-        wins: Games won, from 0 to `games`.
-        games: How many there were; without any, nothing is known.
+        wins: The sum over all trials, from 0 to `trials`.
+        trials: Number of independent trials, >= 0.
         z: The normal quantile: 1.96 for 95%.
+
+    Returns:
+        Lower and upper bound; NaN without trials.
 
     Example:
         >>> [round(limit, 3) for limit in wilson(8, 10)]
         [0.49, 0.943]
     """
-    if not games:
+    if not trials:
         return math.nan, math.nan
-    rate, extra = wins / games, z * z / games
+    rate, extra = wins / trials, z * z / trials
     centre = rate + extra / 2.0
-    spread = z * math.sqrt((rate * (1.0 - rate) + extra / 4.0) / games)
+    spread = z * math.sqrt(max(0.0, rate * (1.0 - rate) + extra / 4.0) / trials)
     return max(0.0, (centre - spread) / (1.0 + extra)), min(1.0, (centre + spread) / (1.0 + extra))
 
 

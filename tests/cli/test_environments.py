@@ -27,14 +27,14 @@ needs_registry = pytest.mark.skipif(not hasattr(pettingzoo, "make"), reason="Pet
         pytest.param("classic/tictactoe", None, AECEnv, ["aec"], marks=needs_registry),
     ],
 )
-def test_a_name_makes_an_environment_here_and_in_another_process(name, api, kind, apis):
+def test_env_name_makes_the_environment_after_pickling_too(name, api, kind, apis):
     made = EnvName(name, api)
     assert isinstance(made(), kind)
     assert isinstance(pickle.loads(pickle.dumps(made))(), kind)
     assert made.apis() == apis
 
 
-def test_a_setting_is_a_literal_or_else_a_string():
+def test_settings_from_literal_or_string():
     words = ["N=5", "local=False", "map=4x4", "name=", "text='5'", "sizes=[1, 2]", "rule=a=b"]
     assert settings_from(words) == {
         "N": 5,
@@ -47,7 +47,7 @@ def test_a_setting_is_a_literal_or_else_a_string():
     }
 
 
-def test_settings_reach_the_environment():
+def test_env_name_passes_settings():
     env = EnvName("mpe2.simple_spread_v3", settings=settings_from(["N=5", "max_cycles=7"]))()
     assert env.possible_agents == [f"agent_{i}" for i in range(5)]
 
@@ -94,13 +94,13 @@ def test_settings_reach_the_environment():
         pytest.param("atari/pong-v3", None, {}, CommandError, "needs what is not installed", marks=needs_registry),
     ],
 )
-def test_what_makes_none_is_refused_and_named(name, api, settings, error, message):
+def test_env_name_invalid_raises(name, api, settings, error, message):
     with pytest.raises(error, match=message) as raised:
         EnvName(name, api, settings)()
     assert type(raised.value) is error
 
 
-def test_without_a_registry_an_id_is_refused(monkeypatch):
+def test_env_name_without_registry_refuses_ids(monkeypatch):
     for name in ("aec_registry", "parallel_registry"):
         monkeypatch.setattr(pettingzoo, name, {}, raising=False)
     with pytest.raises(UsageError, match=r"has no registry for 'classic/rps-v2'; name a module"):
@@ -108,12 +108,12 @@ def test_without_a_registry_an_id_is_refused(monkeypatch):
 
 
 @pytest.mark.parametrize("word", ["max_cycles", "=5", "a b=1"])
-def test_a_setting_that_is_none_is_refused(word):
+def test_settings_from_invalid_word_raises(word):
     with pytest.raises(UsageError, match="--set takes name=value"):
         settings_from([word])
 
 
-def test_a_module_in_the_current_folder_is_found_and_one_that_fails_says_why(tmp_path, monkeypatch):
+def test_module_named_finds_the_current_folder_and_reports_failures(tmp_path, monkeypatch):
     (tmp_path / "of_mine_here.py").write_text("from tests.stub_envs import StubAEC as env\n")
     (tmp_path / "of_mine_broken.py").write_text("1 / 0\n")
     monkeypatch.chdir(tmp_path)
@@ -132,7 +132,7 @@ def test_a_module_in_the_current_folder_is_found_and_one_that_fails_says_why(tmp
         ("", UsageError, "there is no module 'of_mine.env'"),
     ],
 )
-def test_a_package_that_fails_is_told_from_one_that_is_not_there(line, error, message, tmp_path, monkeypatch):
+def test_module_named_distinguishes_failing_from_missing_packages(line, error, message, tmp_path, monkeypatch):
     (tmp_path / "of_mine").mkdir()
     (tmp_path / "of_mine" / "__init__.py").write_text(line)
     monkeypatch.syspath_prepend(tmp_path)
@@ -143,6 +143,6 @@ def test_a_package_that_fails_is_told_from_one_that_is_not_there(line, error, me
 
 
 @pytest.mark.parametrize("name", ["", ".", "..tests", "tests..stub_envs"])
-def test_what_is_no_name_of_a_module_is_no_module(name):
+def test_module_named_invalid_name_raises(name):
     with pytest.raises(UsageError, match="there is no module"):
         EnvName(name)()

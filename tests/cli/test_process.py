@@ -22,7 +22,7 @@ def run(*arguments, **settings):
     return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, check=False, cwd=ROOT, **settings)
 
 
-def test_the_readmes_command_plays_and_writes_plain_text():
+def test_readme_command_writes_plain_text():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     line = text.split("<!-- command: main -->")[1].split("```")[1]
     words = line.split(" -m pz_policymap ")[1].split()
@@ -42,14 +42,14 @@ def test_help_has_examples_at_every_level(command, capsys):
         assert capsys.readouterr().out == text
 
 
-def test_a_word_that_is_no_command_exits_with_2_and_the_version_with_0(capsys):
+def test_main_unknown_command_exits_with_2_and_version_with_0(capsys):
     assert main(["nonsense"]) == 2
     assert "invalid choice: 'nonsense'" in capsys.readouterr().err
     assert main(["--version"]) == 0
     assert capsys.readouterr().out == f"pz-policymap {pm.__version__}\n"
 
 
-def test_the_package_is_the_command_as_the_script_is(monkeypatch, capsys):
+def test_python_m_runs_the_command_line(monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["pz-policymap", "--version"])
     with pytest.raises(SystemExit) as stop:
         runpy.run_module("pz_policymap", run_name="__main__")
@@ -57,25 +57,25 @@ def test_the_package_is_the_command_as_the_script_is(monkeypatch, capsys):
     assert capsys.readouterr().out == f"pz-policymap {pm.__version__}\n"
 
 
-def test_a_process_that_plays_for_a_command_does_not_run_it_again(monkeypatch, capsys):
+def test_python_m_in_a_worker_process_runs_nothing(monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["pz-policymap", "--version"])
     runpy.run_module("pz_policymap.__main__", run_name="__mp_main__")  # what multiprocessing's spawned ones do
     assert capsys.readouterr().out == ""
 
 
 @pytest.mark.parametrize("form", [[], ["--json"]])
-def test_nobody_may_read_at_all(form, monkeypatch, capsys):
+def test_closed_stdout_is_not_an_error(form, monkeypatch, capsys):
     nobody, pipe = os.pipe()
     os.close(nobody)
     with open(pipe, "w", encoding="utf-8") as out:  # noqa: PTH123  # it has no path
         monkeypatch.setattr(sys, "stdout", out)
-        assert main(["preview", "uniform:4", *form]) == 0
+        assert main(["preview", "Uniform(4)", *form]) == 0
     assert capsys.readouterr().err == ""
 
 
-def test_whoever_reads_may_stop_reading():
+def test_stdout_closed_midway_is_not_an_error():
     # Twice what a pipe of 64 KiB holds: the rest is written when nobody reads any more.
-    arguments = ["preview", "uniform:4", "--envs", "100", "--rows", "100000", "--resample-every", "1"]
+    arguments = ["preview", "Uniform(4)", "--envs", "100", "--rows", "100000", "--resample-every", "1"]
     with subprocess.Popen([*COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT) as process:
         process.stdout.readline()
         process.stdout.close()
@@ -85,7 +85,7 @@ def test_whoever_reads_may_stop_reading():
 
 @pytest.mark.skipif(not hasattr(os, "killpg"), reason="Windows has no process groups to interrupt")
 @pytest.mark.parametrize("jobs", ["1", "2"])
-def test_an_interrupted_tournament_goes_on_and_ends_as_if_nothing_had_happened(tmp_path, capsys, monkeypatch, jobs):
+def test_interrupted_tournament_resumes_with_equal_results(tmp_path, capsys, monkeypatch, jobs):
     path = tmp_path / "games.npz"
     arguments = ["tournament", "pettingzoo.classic.tictactoe_v3", "--policies", "random", "tests.cli_bots:slow"]
     arguments += ["--cycles", "30", "--seed", "3"]
@@ -101,7 +101,7 @@ def test_an_interrupted_tournament_goes_on_and_ends_as_if_nothing_had_happened(t
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509  # jobs in the background ignore it
     )
     try:
-        while not path.exists() or not pm.load(path)["tournament"]["done"].any():
+        while not path.exists() or not len(pm.load(path)["tournament"]["repetitions"]):
             assert process.poll() is None, process.stderr.read()
             time.sleep(0.05)
         os.killpg(process.pid, signal.SIGINT)
@@ -109,13 +109,44 @@ def test_an_interrupted_tournament_goes_on_and_ends_as_if_nothing_had_happened(t
     finally:
         process.kill()
     assert (process.returncode, output) == (130, "")
-    done = pm.load(path)["tournament"]["done"]
-    assert 0 < done.sum() < 60
-    assert errors == f"{done.sum()} of 60 games were played; the same command goes on\ninterrupted\n"
+    done = len(pm.load(path)["tournament"]["repetitions"])
+    assert 0 < done < 60
+    assert f"{done} of 60 games were played; the same command resumes" in errors
 
     monkeypatch.delenv("CLI_BOTS_DELAY", raising=False)
     assert main([*arguments, *kept, "--json"]) == 0
     resumed = capsys.readouterr()
-    assert resumed.err.startswith(f"going on after {done.sum()} of 60 games")
+    assert resumed.err.startswith(f"resuming after {done} of 60 games")
     assert main([*arguments, "--json"]) == 0
     assert json.loads(resumed.out) == json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("command", ["run", "tournament"])
+def test_policy_that_calls_sys_exit_fails_the_command(command, capsys):
+    names = ["random", "tests.cli_bots:exits"]
+    assert main([command, "pettingzoo.classic.tictactoe_v3", "--policies", *names]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "tests.cli_bots:exits" in line or "policy 1" in line
+    assert "raised sys.exit(0)" in line
+
+
+@pytest.mark.parametrize("more", [["run"], ["tournament", "--jobs", "1"], ["tournament", "--jobs", "2"]])
+def test_json_holds_nothing_that_policies_print(more):
+    command, *options = more
+    names = ["--policies", "random", "tests.cli_bots:prints"]
+    shown = run(command, "pettingzoo.classic.tictactoe_v3", *names, *options, "--json")
+    assert shown.returncode == 0
+    assert json.loads(shown.stdout)["policies"]
+    assert "a message of the policy" in shown.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
+@pytest.mark.parametrize("form", [[], ["--json"]])
+def test_full_disk_on_stdout_is_one_line(form):
+    with Path("/dev/full").open("w") as full:
+        shown = subprocess.run(
+            [*COMMAND, "preview", "4", *form], stdout=full, stderr=subprocess.PIPE, text=True, check=False, cwd=ROOT
+        )
+    assert shown.returncode == 1
+    assert shown.stderr.startswith("pz-policymap: the output cannot be written: ")
+    assert shown.stderr.count("\n") == 1

@@ -20,7 +20,7 @@ def table(capsys, *arguments):
     return json.loads(run(capsys, *arguments, "--json"))["policies"]
 
 
-def test_the_readmes_command_shows_what_each_policy_played(capsys):
+def test_run_readme_command_counts_episodes_and_steps(capsys):
     text = run(capsys, TAG, "--policies", "4", "--episodes", "25")
     rows = [line.split() for line in text.splitlines()[2:]]
     assigner = pm.PolicyAssigner(4, ["adversary_0", "adversary_1", "adversary_2", "agent_0"], seed=0)
@@ -32,11 +32,11 @@ def test_the_readmes_command_shows_what_each_policy_played(capsys):
     assert len(rows) == 4
 
 
-def test_a_game_between_players_whose_moves_are_known(capsys):
+def test_run_game_with_known_moves(capsys):
     # Who moves first takes a line of three before the other does, whether from the front or from the back.
     first = {"player_1": 0, "player_2": 1}
     players = ["tests.cli_bots:first_free", "tests.cli_bots:last_free"]
-    arguments = [TICTACTOE, "--policies", *players, "--mapping", f"fixed:{first}", "--episodes", "6"]
+    arguments = [TICTACTOE, "--policies", *players, "--mapping", f"Fixed({first})", "--episodes", "6"]
     winner, loser = table(capsys, *arguments)
     assert [winner["name"], loser["name"]] == players
     assert [winner[key] for key in ("episodes", "steps", "games", "wins", "win_rate", "mean_return")] == [
@@ -55,40 +55,47 @@ def test_a_game_between_players_whose_moves_are_known(capsys):
         0,
         -1,
     ]
-    # scipy.stats.binomtest(6, 6).proportion_ci(method="wilson")
-    assert winner["interval"] == pytest.approx([0.609666, 1.0], abs=1e-6)
+    assert "interval" not in winner
 
 
 @pytest.mark.parametrize("policy", ["random", "tests.cli_bots:draws_globally"])
 @pytest.mark.parametrize("env", [TICTACTOE, "pettingzoo.classic.connect_four_v3"])
-def test_the_same_seed_plays_the_same_and_another_another(capsys, env, policy):
+def test_run_same_seed_same_results(capsys, env, policy):
     arguments = [env, "--policies", policy, "tests.cli_bots:Predicts", "--episodes", "12", "--resample-every", "1"]
     same = [table(capsys, *arguments, "--seed", seed) for seed in ("3", "3", "4")]
     assert same[0] == same[1] != same[2]
 
 
-def test_random_policies_play_every_episode_anew(capsys):
-    mapping = "fixed:{player_1:0,player_2:1}"
+def test_run_random_policies_differ_between_episodes(capsys):
+    mapping = "Fixed({'player_1': 0, 'player_2': 1})"
     first, _ = table(capsys, TICTACTOE, "--policies", "2", "--mapping", mapping, "--episodes", "30")
     assert min(first["wins"], first["losses"]) > 0
 
 
-def test_random_policies_play_parallel_environments_too_and_settings_reach_them(capsys):
-    arguments = [TAG, "--set", "max_cycles=3", "--episodes", "2", "--mapping", "shared:uniform:1"]
+def test_run_both_apis_with_settings(capsys):
+    arguments = [TAG, "--set", "max_cycles=3", "--episodes", "2", "--mapping", "Shared(Uniform(1))"]
     for api in ("parallel", "aec"):
         (row,) = table(capsys, *arguments, "--api", api)
         assert (row["episodes"], row["steps"], row["games"], row["win_rate"]) == (2, 2 * 3 * 4, 0, None)
 
 
-def test_teams_win_together(capsys):
-    arguments = [TAG, "--mapping", "roles:{adversary:uniform(2),agent:fixed(2)}", "--policies", "3", "--episodes", "20"]
+def test_run_teams_play_no_games_among_themselves(capsys):
+    arguments = [
+        TAG,
+        "--mapping",
+        "Roles({'adversary': Uniform(2), 'agent': Fixed(2)})",
+        "--policies",
+        "3",
+        "--episodes",
+        "20",
+    ]
     alone = table(capsys, *arguments)
     teams = table(capsys, *arguments, "--teams")
     assert alone[0]["games"] > teams[0]["games"] > 0  # adversaries play no games among themselves
     assert sum(row["wins"] for row in teams) == sum(row["losses"] for row in teams)
 
 
-def test_the_ledger_is_saved_as_shown(capsys, tmp_path):
+def test_run_saves_the_ledger_that_it_shows(capsys, tmp_path):
     path = tmp_path / "ledger.npz"
     shown = table(
         capsys, TICTACTOE, "--policies", "3", "--episodes", "30", "--payoff", str(path), "--resample-every", "1"
@@ -114,15 +121,15 @@ def test_pictures_are_drawn(capsys, tmp_path):
     [
         (["tests.nix"], 2, "there is no module 'tests.nix'"),
         (
-            [TICTACTOE, "--mapping", "uniform:3", "--policies", "2"],
+            [TICTACTOE, "--mapping", "Uniform(3)", "--policies", "2"],
             2,
-            "--mapping uniform:3 has 3 policies, --policies 2",
+            "--mapping Uniform(3) has 3 policies, --policies 2",
         ),
-        ([TICTACTOE, "--mapping", "fixed:1"], 2, "does not say how many policies there are: give --policies"),
-        ([TICTACTOE, "--mapping", "uniform:1,replace=false"], 2, "needs a policy a seat"),
-        ([TICTACTOE, "--mapping", "fixed:5", "--policies", "2"], 1, "episode 0: "),
+        ([TICTACTOE, "--mapping", "Fixed(1)"], 2, "does not say how many policies there are: give --policies"),
+        ([TICTACTOE, "--mapping", "Uniform(1, replace=False)"], 2, "needs a policy a seat"),
+        ([TICTACTOE, "--mapping", "Fixed(5)", "--policies", "2"], 1, "episode 0: "),
         ([TICTACTOE, "--policies", "tests.cli_bots:nix"], 2, "module 'tests.cli_bots' has no 'nix'"),
-        ([TICTACTOE, "--policies", "tests.cli_bots:fails"], 1, "episode 0: ZeroDivisionError: no idea ("),
+        ([TICTACTOE, "--policies", "tests.cli_bots:fails"], 1, "raised ZeroDivisionError: no idea ("),
         ([TICTACTOE, "--payoff", "no_such_folder/x.npz"], 2, "--payoff: there is no folder 'no_such_folder'"),
         (["tests.stub_envs:StubParallel", "--set", "fail_at=[2]"], 1, "episode 2: RuntimeError: reset 2 fails ("),
         # More episodes than any memory has room for.
@@ -133,7 +140,7 @@ def test_pictures_are_drawn(capsys, tmp_path):
         ),
     ],
 )
-def test_what_goes_wrong_is_named_in_a_line(arguments, code, message, capsys):
+def test_failure_is_one_line(arguments, code, message, capsys):
     assert main(["run", *arguments]) == code
     captured = capsys.readouterr()
     assert captured.out == ""
@@ -143,7 +150,7 @@ def test_what_goes_wrong_is_named_in_a_line(arguments, code, message, capsys):
 
 
 @pytest.mark.parametrize(("option", "name"), [("--payoff", "ledger.npz"), ("--plot", "picture.png")])
-def test_a_file_that_cannot_be_written_is_named_in_a_line(option, name, capsys, tmp_path):
+def test_run_unwritable_file_is_one_line(option, name, capsys, tmp_path):
     if option == "--plot":
         pytest.importorskip("matplotlib")
     (tmp_path / name).mkdir()
@@ -153,7 +160,7 @@ def test_a_file_that_cannot_be_written_is_named_in_a_line(option, name, capsys, 
     assert name in line
 
 
-def test_an_error_names_the_file_and_shows_all_of_it_when_asked(capsys):
+def test_run_traceback_is_shown_on_request(capsys):
     arguments = ["run", TICTACTOE, "--policies", "tests.cli_bots:fails"]
     main(arguments)
     short = capsys.readouterr().err
@@ -164,11 +171,10 @@ def test_an_error_names_the_file_and_shows_all_of_it_when_asked(capsys):
     assert 'raise ZeroDivisionError("no idea")' in full
 
 
-@pytest.mark.parametrize("command", ["run", "tournament"])
-def test_results_are_safe_before_an_environment_fails_to_close(command, capsys, tmp_path):
+def test_run_environment_that_fails_to_close_keeps_and_shows_results(capsys, tmp_path):
     path = tmp_path / "kept.npz"
-    keep = {"run": ["--payoff", str(path), "--episodes", "2"], "tournament": ["--results", str(path), "--cycles", "1"]}
-    assert main([command, "tests.cli_envs:Unclosable", "--policies", "2", *keep[command], "--json"]) == 1
+    arguments = ["run", "tests.cli_envs:Unclosable", "--policies", "2", "--payoff", str(path), "--episodes", "2"]
+    assert main([*arguments, "--json"]) == 1
     captured = capsys.readouterr()
     assert len(json.loads(captured.out)["policies"]) == 2
     assert captured.err == (
@@ -178,7 +184,7 @@ def test_results_are_safe_before_an_environment_fails_to_close(command, capsys, 
 
 
 @pytest.mark.parametrize("command", ["run", "tournament"])
-def test_help_says_what_a_team_is(command, capsys):
+def test_help_defines_teams(command, capsys):
     main([command, "--help"])
     words = " ".join(capsys.readouterr().out.split())
     assert "agents whose names differ only in the number at the end are a team" in words
@@ -191,7 +197,7 @@ def test_help_says_what_a_team_is(command, capsys):
         ("fails", 1, "ZeroDivisionError: no idea"),
     ],
 )
-def test_a_run_that_is_cut_short_keeps_the_ledgers_of_what_was_played(player, code, message, capsys, tmp_path):
+def test_run_cut_short_saves_finished_episodes(player, code, message, capsys, tmp_path):
     path = tmp_path / "ledger.npz"
     names = ["random", "tests.cli_bots:first_free", f"tests.cli_bots:{player}"]
     arguments = ["run", TICTACTOE, "--policies", *names, "--episodes", "40", "--payoff", str(path)]
@@ -205,7 +211,7 @@ def test_a_run_that_is_cut_short_keeps_the_ledgers_of_what_was_played(player, co
     assert statistics.episodes.tolist() == [played, played, 0]
 
 
-def test_a_run_that_is_interrupted_at_once_leaves_the_file_that_is_there(capsys, tmp_path):
+def test_run_interrupted_at_once_keeps_the_existing_file(capsys, tmp_path):
     path = tmp_path / "ledger.npz"
     path.write_bytes(b"the ledgers of another run")
     arguments = ["run", TICTACTOE, "--policies", "tests.cli_bots:interrupts"]

@@ -8,13 +8,13 @@ from typing import Any
 
 from pz_policymap.cli.errors import CommandError, UsageError, told
 from pz_policymap.cli.named import object_named
+from pz_policymap.policies.entrant import Entrant
 
 RANDOM = "random"
-Policy = Callable[[Any, Any, Any], Any]
 
 
 def policy_names(words: Sequence[str]) -> list[str]:
-    """Returns one name a policy: a single number stands for that many random ones.
+    """Returns one name per policy: a single number stands for that many random policies.
 
     Raises:
         UsageError: If a word is neither `random` nor of the form `module:name`, or if the number is 0.
@@ -37,16 +37,32 @@ def policies_named(names: Sequence[str]) -> list[Any]:
     """Returns the policies: functions of observation, agent and info, or objects with `predict`.
 
     Args:
-        names: Each `random` or `module:name`. A class is made without arguments.
+        names: Each `random` or `module:name`. A class is instantiated without arguments.
 
     Raises:
-        UsageError: If there is no such policy, or if it is none.
+        UsageError: If there is no such policy, or if it is not a policy.
         CommandError: If its module cannot be imported, or if a class cannot be made.
     """
-    return [name if name == RANDOM else _policy(name) for name in names]
+    return [name if name == RANDOM else policy_named(name) for name in names]
 
 
-def _policy(name: str) -> Any:
+def entrants_named(names: Sequence[str]) -> dict[str, Any]:
+    """Returns entrants that each worker process imports by name; a repeated name gets a number.
+
+    Example:
+        >>> entrants_named(["random", "random", "bots:greedy"])
+        {'random': 'random', 'random-2': 'random', 'bots:greedy': Entrant(policy_named, 'bots:greedy')}
+    """
+    entrants: dict[str, Any] = {}
+    for place, name in enumerate(names):
+        repeats = names[:place].count(name)
+        key = f"{name}-{repeats + 1}" if repeats else name
+        entrants[key] = name if name == RANDOM else Entrant(policy_named, name)
+    return entrants
+
+
+def policy_named(name: str) -> Any:
+    """Returns the policy that `module:name` names; errors as in `policies_named`."""
     policy = object_named("policy", name)
     if inspect.isclass(policy):
         policy = _made(name, policy)
@@ -55,7 +71,8 @@ def _policy(name: str) -> Any:
     if not callable(policy):
         raise UsageError(f"policy {name!r} must be a function of observation, agent and info, got {policy!r}")
     try:
-        inspect.signature(policy).bind(None, None, None)
+        signature = inspect.signature(policy)
+        signature.bind(None, None, None, **({"rng": None} if "rng" in signature.parameters else {}))
     except TypeError:
         raise UsageError(f"policy {name!r} must take three arguments: observation, agent and info") from None
     except ValueError:

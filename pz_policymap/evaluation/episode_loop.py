@@ -1,0 +1,228 @@
+"""One episode of an AEC or Parallel environment, from `reset` to its end."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from pettingzoo.utils.env import AECEnv
+
+from pz_policymap.policies.seat_policies import SeatPolicies
+from pz_policymap.results.sums import added
+
+
+class PlayError(RuntimeError):
+    """An environment or a policy raised an error in an episode.
+
+    Attributes:
+        policy: The policy at fault, by id or name; None: the environment.
+        agent: The agent that the policy controlled.
+        details: The traceback, as text; it survives the way from a worker process.
+    """
+
+    policy: Any = None
+    agent: Any = None
+    details: str = ""
+
+    def within(self, what: str) -> PlayError:
+        """Returns the same error, with the episode or game named in front."""
+        error = PlayError(f"{what}: {self}")
+        error.policy, error.agent, error.details = self.policy, self.agent, self.details
+        return error
+
+
+class Outcome:
+    """Returns, lengths and ends of the agents of one episode, by the rules of `record_results`.
+
+    Attributes:
+        returns: The sum of the rewards of each agent.
+        lengths: The number of steps of each agent.
+        ended: Agents that have terminated or were truncated.
+    """
+
+    def __init__(self) -> None:
+        self._sums: dict[Any, tuple[float, float]] = {}
+        self.lengths: dict[Any, int] = {}
+        self.ended = set[Any]()
+
+    @property
+    def returns(self) -> dict[Any, float]:
+        """The sum of the rewards of each agent."""
+        return {agent: total for agent, (total, _) in self._sums.items()}
+
+    @property
+    def complete(self) -> bool:
+        """Whether every agent has ended."""
+        return self.ended.issuperset(self._sums)
+
+    def seat(self, agents: Any) -> None:
+        """Adds agents; those already known keep what they have."""
+        for agent in agents:
+            if agent not in self._sums:
+                self._sums[agent], self.lengths[agent] = (0.0, 0.0), 0
+
+    def earn(self, rewards: Mapping[Any, Any]) -> None:
+        """Adds the rewards of one step; keys that are not agents are ignored."""
+        for agent, reward in rewards.items():
+            if reward and agent in self._sums:
+                self._sums[agent] = added(*self._sums[agent], float(reward))
+
+
+class EpisodeLoop:
+    """Plays episodes of one environment with the policies of its seats.
+
+    Args:
+        env: A PettingZoo environment. It must carry tags if `play` is called without an assignment.
+        seats: The policies.
+        name_of: Returns the text for a policy in error messages.
+    """
+
+    def __init__(self, env: Any, seats: SeatPolicies, name_of: Callable[[Any], str]) -> None:
+        self._env, self._seats, self._name_of = env, seats, name_of
+        self._play = self._play_aec if isinstance(env, AECEnv) else self._play_parallel
+
+    def play(self, reset_seed: int | None, policy_seed: int | tuple[int, ...], assignment: dict[Any, Any]) -> Outcome:
+        """Plays one episode.
+
+        Args:
+            reset_seed: Passed to `reset`.
+            policy_seed: Seeds the generators of policies that take `rng`.
+            assignment: Agent -> policy. Agents that are missing are assigned by their tag, `infos[agent]["policy_id"]`.
+
+        Raises:
+            PlayError: If the environment or a policy raises an error or calls `sys.exit`.
+        """
+        outcome = Outcome()
+        with self._blamed():
+            self._seats.begin(assignment, policy_seed)
+        self._assigned = dict(assignment)
+        self._play(reset_seed, outcome)
+        return outcome
+
+    def _play_aec(self, reset_seed: int | None, outcome: Outcome) -> None:
+        env, assigned, ended = self._env, self._assigned, outcome.ended
+        with self._blamed():
+            env.reset(seed=reset_seed)
+            outcome.seat(env.agents)
+        while True:
+            with self._blamed():
+                if not env.agents:
+                    return
+                agent = env.agent_selection
+                observation, _, terminated, truncated, info = env.last()
+                if terminated or truncated:
+                    ended.add(agent)
+                    env.step(None)
+                    continue
+            if agent not in assigned or agent not in outcome.lengths:
+                self._join(agent, info, outcome)
+            try:
+                action = self._seats.act(agent, observation, info)
+            except (Exception, SystemExit) as error:
+                raise self._fault(error, agent) from error
+            try:
+                env.step(action)
+                outcome.lengths[agent] += 1
+                outcome.seat(env.agents)
+                outcome.earn(env.rewards)
+                if not env.agents:  # emptied with the last step: no dead steps follow
+                    ended.update(agent for agent, over in env.terminations.items() if over)
+                    ended.update(agent for agent, over in env.truncations.items() if over)
+            except (Exception, SystemExit) as error:
+                raise self._step_fault(error, {agent: action}) from error
+
+    def _play_parallel(self, reset_seed: int | None, outcome: Outcome) -> None:
+        env, assigned, ended = self._env, self._assigned, outcome.ended
+        with self._blamed():
+            observations, infos = env.reset(seed=reset_seed)
+            agents = list(env.agents)
+        while agents:
+            for agent in agents:
+                if agent not in assigned or agent not in outcome.lengths:
+                    self._join(agent, infos.get(agent, {}), outcome)
+            seen = {agent: observations[agent] for agent in agents if agent in observations}
+            try:
+                actions = self._seats.act_together(seen, {agent: infos.get(agent, {}) for agent in seen})
+            except (Exception, SystemExit) as error:
+                raise self._batch_fault(error, seen, infos) from error
+            try:
+                observations, rewards, terminations, truncations, infos = env.step(actions)
+                outcome.seat(env.agents)
+                outcome.earn(rewards)
+                for agent in agents:
+                    outcome.lengths[agent] += 1
+                    if terminations.get(agent) or truncations.get(agent):
+                        ended.add(agent)
+                agents = list(env.agents)
+            except (Exception, SystemExit) as error:
+                raise self._step_fault(error, actions) from error
+
+    def _join(self, agent: Any, info: Mapping[str, Any], outcome: Outcome) -> None:
+        """Seats an agent; one without an assignment is assigned by its tag."""
+        outcome.seat([agent])
+        if agent not in self._assigned:
+            with self._blamed():
+                self._assigned[agent] = info["policy_id"]
+                self._seats.join(agent, self._assigned[agent])
+
+    @contextmanager
+    def _blamed(self) -> Iterator[None]:
+        """Turns errors of the environment into `PlayError`."""
+        try:
+            yield
+        except (Exception, SystemExit) as error:
+            raise _play_error(f"{told(error)} ({_place(error)})", error) from error
+
+    def _fault(self, error: BaseException, agent: Any) -> PlayError:
+        policy = self._assigned[agent]
+        text = f"policy {self._name_of(policy)}, which controls agent {agent!r}, raised {told(error)} ({_place(error)})"
+        return _play_error(text, error, policy, agent)
+
+    def _batch_fault(self, error: BaseException, seen: Mapping[Any, Any], infos: Mapping[Any, Any]) -> PlayError:
+        """Returns the error of the first agent whose policy fails by itself, or of the first agent."""
+        for agent, observation in seen.items():
+            try:
+                self._seats.act(agent, observation, infos.get(agent, {}))
+            except (Exception, SystemExit) as its_own:  # noqa: BLE001, PERF203  # it is reported
+                return self._fault(its_own, agent)
+        return self._fault(error, next(iter(seen)))
+
+    def _step_fault(self, error: BaseException, actions: Mapping[Any, Any]) -> PlayError:
+        """Returns the error of a failed step: a policy's if its action is not in the space, else the environment's."""
+        where = f"{told(error)} ({_place(error)})"
+        for agent, action in actions.items():
+            policy, space = self._assigned[agent], self._env.action_space(agent)
+            if not space.contains(action):
+                text = (
+                    f"policy {self._name_of(policy)}, which controls agent {agent!r}, returned the action {action!r}, "
+                    f"which is not in {space}: {where}"
+                )
+                return _play_error(text, error, policy, agent)
+        acted = ", ".join(
+            f"{action!r} of policy {self._name_of(self._assigned[agent])} for agent {agent!r}"
+            for agent, action in actions.items()
+        )
+        return _play_error(f"the environment raised {where} at the action {acted}", error)
+
+
+def _play_error(text: str, error: BaseException, policy: Any = None, agent: Any = None) -> PlayError:
+    failure = PlayError(text)
+    failure.policy, failure.agent = policy, agent
+    failure.details = "".join(traceback.format_exception(error))
+    return failure
+
+
+def told(error: BaseException) -> str:
+    """Returns class and message of an error on one line."""
+    message = " ".join(str(error).split())
+    if isinstance(error, SystemExit):
+        return f"sys.exit({message})"
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__
+
+
+def _place(error: BaseException) -> str:
+    """Returns file and line where an error was raised."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return f"{frames[-1].filename}:{frames[-1].lineno}" if frames else "unknown place"

@@ -1,0 +1,149 @@
+"""`tournament` and `play`: pure games, resumable results, and errors that name the policy."""
+
+import sys
+
+import numpy as np
+import pytest
+from pettingzoo.classic import connect_four_v3, rps_v2, tictactoe_v3
+
+import pz_policymap as pm
+from pz_policymap.evaluation.episode_loop import EpisodeLoop, PlayError
+from pz_policymap.evaluation.games import Game
+from pz_policymap.policies.seat_policies import SeatPolicies
+from tests import cli_bots
+
+ENTRANTS = {"random": "random", "first": cli_bots.first_free, "last": pm.Entrant(getattr, cli_bots, "last_free")}
+
+
+def outcomes(result):
+    return sorted(
+        (tuple(result.names[policy] for policy in episode.policies), episode.returns, episode.lengths)
+        for episode in result.episodes
+    )
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_tournament_order_of_entrants_and_jobs_change_nothing(n_jobs):
+    if n_jobs > 1:
+        pytest.importorskip("joblib")
+    result = pm.tournament(tictactoe_v3.env, ENTRANTS, cycles=3, seed=5)
+    other = pm.tournament(tictactoe_v3.env, dict(reversed(ENTRANTS.items())), cycles=3, seed=5, n_jobs=n_jobs)
+    assert outcomes(result) == outcomes(other)
+    assert outcomes(result) != outcomes(pm.tournament(tictactoe_v3.env, ENTRANTS, cycles=3, seed=6))
+    assert result.payoff.games.tolist() == [[0, 6, 6], [6, 0, 6], [6, 6, 0]]
+
+
+def test_tournament_added_entrant_plays_only_its_own_games(tmp_path):
+    path = tmp_path / "games.npz"
+    two = {name: ENTRANTS[name] for name in ("random", "first")}
+    pm.tournament(tictactoe_v3.env, two, cycles=2, results=path)
+    progress = []
+    result = pm.tournament(
+        tictactoe_v3.env, ENTRANTS, cycles=2, results=path, progress=lambda done, count: progress.append((done, count))
+    )
+    assert progress == [(done, 12) for done in range(4, 13)]
+    assert outcomes(result) == outcomes(pm.tournament(tictactoe_v3.env, ENTRANTS, cycles=2))
+
+
+def test_tournament_other_settings_in_results_file_raises(tmp_path):
+    path = tmp_path / "games.npz"
+    pm.tournament(tictactoe_v3.env, {"a": "random", "b": "random"}, results=path)
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match="it holds another tournament: seed was 0 and is 1"):
+        pm.tournament(tictactoe_v3.env, {"a": "random", "b": "random"}, results=path, seed=1)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_tournament_policy_error_names_game_entrant_and_line_and_keeps_games(n_jobs, tmp_path):
+    if n_jobs > 1:
+        pytest.importorskip("joblib")
+    path = tmp_path / "games.npz"
+    entrants = {**ENTRANTS, "bad": cli_bots.fails}
+    with pytest.raises(PlayError, match=r"game 0 of .*policy 'bad', .*ZeroDivisionError: no idea \(.*cli_bots.py:"):
+        pm.tournament(tictactoe_v3.env, entrants, cycles=2, results=path, n_jobs=n_jobs)
+    kept = len(pm.load(path)["tournament"]["repetitions"])
+    assert 0 <= kept < 24
+
+
+def test_tournament_forfeit_scores_a_loss_and_continues():
+    result = pm.tournament(tictactoe_v3.env, {"bad": cli_bots.fails, "first": cli_bots.first_free}, on_error="forfeit")
+    assert result.payoff.wins.tolist() == [[0, 0], [2, 0]]
+    assert result.forfeits == {"bad": 2}
+    assert "ZeroDivisionError" in result.reasons["bad"]
+    assert np.isnan(result.mean_returns.values).all()
+    assert repr(result).startswith("2 games of 2 entrants\nname ")
+
+
+def test_tournament_worker_death_is_one_error():
+    pytest.importorskip("joblib")
+    with pytest.raises(PlayError, match="a worker process died"):
+        pm.tournament(tictactoe_v3.env, {"a": "random", "b": cli_bots.dies}, cycles=5, n_jobs=2)
+
+
+def test_tournament_without_joblib_names_the_install_command(monkeypatch):
+    monkeypatch.setitem(sys.modules, "joblib", None)
+    with pytest.raises(ImportError, match="pip install joblib"):
+        pm.tournament(tictactoe_v3.env, {"a": "random", "b": "random"}, n_jobs=2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"entrants": {"a": "random"}}, ValueError, "entrants must be at least 2"),
+        ({"entrants": ["random", "random"]}, TypeError, "entrants must be a dict"),
+        ({"make_env": 3}, TypeError, "make_env must be a callable"),
+        ({"on_error": "ignore"}, ValueError, "on_error must be 'raise' or 'forfeit'"),
+        ({"cycles": 0}, ValueError, "cycles must be"),
+        ({"games": 10**8}, ValueError, "games must be at most"),
+    ],
+)
+def test_tournament_invalid_argument_raises(arguments, error, message):
+    given = {"make_env": tictactoe_v3.env, "entrants": {"a": "random", "b": "random"}, **arguments}
+    with pytest.raises(error, match=message):
+        pm.tournament(**given)
+
+
+@pytest.mark.parametrize("make", [tictactoe_v3.env, rps_v2.parallel_env, rps_v2.env])
+def test_play_same_seed_same_episodes(make):
+    def played(seed):
+        env = pm.wrap(make(), 2, seed=0)
+        return [(e.policies, e.returns, e.lengths) for e in pm.play(env, ["random", "random"], 15, seed=seed)]
+
+    assert played(3) == played(3) != played(4)
+    env = make()
+    expected = pm.assignments(2, env.possible_agents, seed=0, episode=range(15)).tolist()
+    assert [list(policies) for policies, _, _ in played(3)] == expected
+
+
+@pytest.mark.parametrize(
+    ("policy", "message"),
+    [
+        (
+            lambda o, a, i: 99,
+            r"episode 0: policy 0, .* agent 'player_1', returned the action 99, .*not in Discrete\(9\)",
+        ),
+        (cli_bots.exits, r"episode 0: policy 0, which controls agent 'player_1', raised sys.exit\(0\)"),
+    ],
+)
+def test_play_policy_fault_names_policy_agent_and_action(policy, message):
+    env = pm.wrap(tictactoe_v3.env(), pm.Fixed(0))
+    with pytest.raises(PlayError, match=message):
+        list(pm.play(env, [policy], 1))
+
+
+@pytest.mark.parametrize("make", [tictactoe_v3.env, connect_four_v3.env, rps_v2.env, rps_v2.parallel_env])
+def test_tournament_episodes_equal_those_of_record_results(make):
+    result = pm.tournament(make, {"a": "random", "b": "random"}, cycles=2, seed=3)
+    recorded = []
+    for episode in result.episodes:
+        matchup = dict(zip(episode.agents, episode.policies, strict=True))
+        names = tuple(result.names[policy] for policy in episode.policies)
+        game = Game(names, sum(e.policies == episode.policies for e in recorded))
+        env = pm.record_results(pm.wrap(make(), pm.Fixed(matchup)), recorded.append)
+        loop = EpisodeLoop(env, SeatPolicies(["random", "random"], env.action_space), str)
+        loop.play(game.reset_seed(3), game.policy_seed(3), matchup)
+    assert recorded == list(result.episodes)
+    assert {game.reset_seed(3) for game in (Game(("a", "b"), 0), Game(("b", "a"), 0))} == {
+        Game(("a", "b"), 0).reset_seed(3)
+    }
