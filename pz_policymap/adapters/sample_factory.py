@@ -69,11 +69,11 @@ def use_mapping(
 class AgentPolicyMapping:
     """Replaces Sample Factory's `AgentPolicyMapping`: draws for all agents of an environment at once.
 
-    An actor asks for its policy at construction and whenever its agent is done, and thereby begins an episode. The first
-    agent that asks again after it has begun the current episode begins the environment's next one. The other agents join
-    it when they ask. If all agents of an environment end together, they share one draw, and environment i gets the
-    assignments of `wrap(..., seed=cfg.seed, env_index=i)`. If they end at different times, an agent that is still in its
-    episode keeps its policy until the episode ends.
+    An actor asks for its policy at construction and whenever its agent is done, and thereby begins an episode. The
+    first agent that asks again after it has begun the current episode begins the environment's next one. The other
+    agents join it when they ask. If all agents of an environment end together, they share one draw, and environment i
+    gets the assignments of `wrap(..., seed=cfg.seed, env_index=i)`. If they end at different times, an agent that is
+    still in its episode keeps its policy until the episode ends.
 
     Episodes are counted from the start of the workers. Sample Factory saves no state of a mapping, so a resumed run
     starts at episode 0 again.
@@ -92,8 +92,8 @@ class AgentPolicyMapping:
 
     Raises:
         TypeError: If an argument has the wrong type.
-        ValueError: If the mapping has more policies than `cfg.num_policies`, spans too few environments, or needs a seed
-            and `cfg.seed` is None. In synchronous mode, if the mapping is not `ByEnvIndex` or `Fixed`, or if its
+        ValueError: If the mapping has more policies than `cfg.num_policies`, spans too few environments, or needs a
+            seed and `cfg.seed` is None. In synchronous mode, if the mapping is not `ByEnvIndex` or `Fixed`, or if its
             policies do not control equally many seats: the framework would wait forever. With batched sampling, which
             does not use a mapping.
 
@@ -214,8 +214,8 @@ class AgentPolicyMapping:
             return
         if not isinstance(rule, (ByEnvIndex, Fixed)):
             raise ValueError(
-                f"mapping must be ByEnvIndex({self.num_policies}) or Fixed with async_rl=False, got {name}: the framework "
-                f"waits until all policies have collected the same number of rollouts"
+                f"mapping must be ByEnvIndex({self.num_policies}) or Fixed with async_rl=False, got {name}: the "
+                f"framework waits until all policies have collected the same number of rollouts"
             )
         seats = np.bincount(assigner.begin_episodes().reshape(-1), minlength=self.num_policies)
         if (seats != seats[0]).any():
