@@ -1,8 +1,9 @@
 """Random bits at millions of positions: repeats are as frequent as expected, and neighbours are independent.
 
 Positions lie in layers, one per episode, with the axes seed, base, stream, env index (from the base) and seat. Env
-indices of neighbours along the axis base are a power of two apart. With --long there are 10**9 positions, else 10**7. The positions are
-fixed, so the tests are deterministic. A sound generator had a chance of 1 in 300 to fail at this threshold.
+indices of neighbours along the axis base are a power of two apart. With --long there are 10**9 positions, else 10**7.
+The positions are fixed, so the tests are deterministic. A sound generator had a chance of 1 in 300 to fail at this
+threshold.
 """
 
 import numpy as np

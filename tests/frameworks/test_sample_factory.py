@@ -339,7 +339,7 @@ def run(folder, *arguments, check=True, **settings):
         capture_output=True,
         text=True,
         check=False,
-        timeout=1800,  # the framework may wait for ever
+        timeout=1800,  # the framework may wait forever
     )
     assert not check or process.returncode == 0, process.stdout + process.stderr
     trajectories = defaultdict(list)
@@ -366,7 +366,7 @@ def check_trajectories(trajectories, mapping, environments, resample_every):
             for policy, done in zip(record["policies"], record["dones"], strict=True):
                 assert policy == drawn(mapping, env, episode, resample_every=resample_every)[agent]
                 episode += done
-            # Once training is over nobody gives buffers back, and the framework drops what it has none for.
+            # After training no buffers are returned, and the framework drops trajectories without one.
             assert record["learners"]
             assert set(record["learners"]) <= set(record["policies"])
             changed += len(record["learners"]) > 1

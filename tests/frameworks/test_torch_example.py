@@ -69,7 +69,7 @@ def test_updates_use_own_rows_only(example, env, monkeypatch):
         own = whose(number * STEPS, STEPS) == index
         for name in example.Experience._fields:
             assert torch.equal(getattr(batch, name), getattr(rollouts[-1], name)[torch.as_tensor(own)]), name
-        with torch.no_grad():  # and the policy has taken these actions itself, as nobody else would have
+        with torch.no_grad():  # the policy itself took these actions
             taken = [other.choice(batch.observations).log_prob(batch.actions) for other in policies]
         assert torch.allclose(taken[index], batch.log_probs, atol=1e-4)
         if number:  # by then they have learned different things
