@@ -53,11 +53,11 @@ def play(folder, env_index, first, stop, killed):
 def compute(places):
     """Computes the assignments at these (env index, episode) in one draw."""
     env_index, episode = np.array(places).T
-    draw = pm.Draw.at(SEED, AGENTS, env_index, episode // EVERY * EVERY, EVERY)
+    where = {"seed": SEED, "env_index": env_index, "episode": episode, "resample_every": EVERY}
     return {
         (name, *place): policies
         for name, mapping in MAPPINGS.items()
-        for place, policies in zip(places, mapping.assign(draw).tolist(), strict=True)
+        for place, policies in zip(places, pm.assignments(mapping, AGENTS, **where).tolist(), strict=True)
     }
 
 
