@@ -1,4 +1,4 @@
-"""Jobs that need an environment of their own: `nox --list`."""
+"""Jobs that run in their own environments: `nox --list`."""
 
 import os
 import shutil
@@ -8,7 +8,7 @@ import nox
 
 nox.options.default_venv_backend = "virtualenv"
 nox.options.error_on_missing_interpreters = True
-# CI's. By hand: `oldest`, all tests with the oldest versions, and `mutants`, which changes of the core no test notices.
+# The jobs of CI. `oldest` and `mutants` are run by hand.
 nox.options.sessions = [
     "stable_baselines3", "rllib", "coverage", "torch", "agilerl", "tianshou", "torchrl", "sample_factory",
     "lowest", "pythons", "examples", "package", "docs", "benchmarks",
@@ -20,7 +20,7 @@ NEED_A_FRAMEWORK = {
 }  # fmt: skip
 TEST_TOOLS = ("hypothesis", "pytest", "pytest-xdist", "rich", "scipy")
 
-# What a version of Python or of NumPy could change: bits, arrays, states, and each kind of wrapper.
+# Tests of what depends on the versions of Python and NumPy: bits, arrays, states, and each kind of wrapper.
 CORE_TESTS = tuple(
     f"tests/{name}"
     for name in (
@@ -30,34 +30,36 @@ CORE_TESTS = tuple(
     )
 )  # fmt: skip
 
-# pyenv hides all but one of its interpreters, unless it is asked for them.
+# pyenv hides all but one of its interpreters unless PYENV_VERSION lists them.
 PYENV = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
 os.environ.setdefault("PYENV_VERSION", ":".join(sorted(path.name for path in PYENV.glob("3.*"))) or "system")
 
 
 @nox.session
 def oldest(session: nox.Session) -> None:
-    """The oldest versions of the core packages, and of the pictures', that pyproject.toml admits."""
+    """Runs all tests with the oldest versions of the dependencies that pyproject.toml allows."""
     core = ("gymnasium==1.0.0", "pettingzoo==1.25.0", "numpy==1.26.4", "matplotlib==3.7.0")
-    session.install(*core, "mpe2", "supersuit", "chess", "rlcard", *TEST_TOOLS)  # not Box2D, which had to be compiled
+    session.install(
+        *core, "mpe2", "supersuit", "chess", "rlcard", *TEST_TOOLS
+    )  # without Box2D, which would have to be compiled
     session.install("--no-deps", ".")
     session.run("python", "-m", "pytest", "--quiet", "--numprocesses", "auto", "tests", *session.posargs)
 
 
 @nox.session(python=["3.10"], venv_backend="uv")
 def lowest(session: nox.Session) -> None:
-    """The lowest versions that pyproject.toml admits, as uv resolves them."""
+    """Runs the core tests with the lowest versions that pyproject.toml allows, as resolved by uv."""
     _core_tests(session, "lowest-direct")
 
 
 @nox.session(python=["3.10", "3.12", "3.13"], venv_backend="uv")
 def pythons(session: nox.Session) -> None:
-    """Pythons that CI does not run on itself, with the highest versions that uv finds; a missing one is an error."""
+    """Runs the core tests on other Python versions; a missing interpreter is an error."""
     _core_tests(session, "highest")
 
 
 def _core_tests(session: nox.Session, resolution: str) -> None:
-    """Lets uv resolve pyproject.toml, and runs the core's tests with what it found."""
+    """Resolves pyproject.toml with uv, and runs the core tests with the result."""
     found = str(Path(session.create_tmp()) / "core.txt")
     options = ("--quiet", "--no-header", "--python", str(session.python), "--output-file", found)
     session.run_install("uv", "pip", "compile", "--resolution", resolution, *options, "pyproject.toml")
@@ -69,7 +71,7 @@ def _core_tests(session: nox.Session, resolution: str) -> None:
 
 @nox.session
 def coverage(session: nox.Session) -> None:
-    """Every branch of the package is run by its tests; those that take long and add no branch are left out."""
+    """Checks that the tests execute every branch; slow tests that add no branch are left out."""
     session.install("--editable", ".[test]", TORCH)  # with tensors
     slow = (
         "wrappers/test_registry", "contract/test_killed_run", "contract/test_long_runs", "contract/test_scale",
@@ -81,15 +83,15 @@ def coverage(session: nox.Session) -> None:
 
 @nox.session
 def mutants(session: nox.Session) -> None:
-    """Which small changes of the core no test notices; most of an hour on two cores."""
+    """Fails if 5% or more of the mutants of the core survive the tests; about an hour on two cores."""
     session.install(".[test]", "mutmut==3.8.1")
-    session.run("python", "-m", "pip", "uninstall", "--quiet", "--yes", "pz-policymap")  # its copies are to be tested
+    session.run("python", "-m", "pip", "uninstall", "--quiet", "--yes", "pz-policymap")  # mutmut tests its own copies
     session.run("python", "tests/mutants.py", *session.posargs)
 
 
 @nox.session
 def sample_factory(session: nox.Session) -> None:
-    """What Sample Factory promises, held against the real one, which pins older versions of everything."""
+    """Tests the Sample Factory adapter in the real framework, which pins older versions of everything."""
     session.install("sample-factory==2.1.1", TORCH, "numpy<2", "pytest", "pytest-benchmark", "rich")
     session.install("--no-deps", ".")
     options = ("--override-ini=addopts=", "--import-mode=importlib", "--benchmark-quiet", "-k", "sample_factory")
@@ -100,7 +102,7 @@ def sample_factory(session: nox.Session) -> None:
 
 @nox.session
 def rllib(session: nox.Session) -> None:
-    """Who plays whom on a real local Ray cluster, through restarts and checkpoints; it takes some minutes."""
+    """Tests the RLlib adapter on a local Ray cluster, through restarts and checkpoints; takes some minutes."""
     session.install("ray[rllib]==2.60.0", TORCH, "mpe2", "pettingzoo", "pytest", "pytest-benchmark", "rich", "pdoc>=15")
     session.install("--no-deps", ".")
     options = ("--override-ini=addopts=", "--import-mode=importlib", "--doctest-modules")
@@ -108,14 +110,14 @@ def rllib(session: nox.Session) -> None:
     session.run("python", "-m", "pytest", "-q", *options, *tests, *session.posargs)
     measured = ("--benchmark-quiet", "-k", "rllib", "tests/benchmarks/test_drawing.py")
     session.run("python", "-m", "pytest", "-q", *options, *measured)
-    _pages(session, "error::UserWarning:pdoc", "pz_policymap.adapters.rllib")  # not to be imported where Ray is not
+    _pages(session, "error::UserWarning:pdoc", "pz_policymap.adapters.rllib")  # cannot be imported without Ray
 
 
 @nox.session
 def torch(session: nox.Session) -> None:
-    """Batches of torch tensors, split by policy and put together again, and the example that learns from them."""
+    """Tests batches of torch tensors, and the PyTorch example."""
     session.install(".[test]", TORCH)
-    session.run("python", "-c", "import torch")  # without it the tests would skip
+    session.run("python", "-c", "import torch")  # without torch the tests would be skipped
     tests = ("tests/batching",)
     options = ("--override-ini=addopts=", "--import-mode=importlib")
     session.run("python", "-m", "pytest", "-q", *options, *tests, "tests/frameworks/test_torch_example.py")
@@ -123,7 +125,7 @@ def torch(session: nox.Session) -> None:
 
 @nox.session
 def stable_baselines3(session: nox.Session) -> None:
-    """One policy learns in Stable-Baselines3 while others play the other seats, and the example that plays itself."""
+    """Tests `LearnerEnv` in Stable-Baselines3, and the self-play example."""
     session.install(".[sb3,demo]", "stable-baselines3==2.9.2", "sb3-contrib==2.9.2", TORCH, "pytest")
     options = ("--override-ini=addopts=", "--import-mode=importlib")
     session.run("python", "-m", "pytest", "-q", *options, "tests/frameworks/test_stable_baselines3.py")
@@ -131,35 +133,37 @@ def stable_baselines3(session: nox.Session) -> None:
 
 @nox.session
 def torchrl(session: nox.Session) -> None:
-    """The recipe for TorchRL: a population in one module, by the ids among the tensors."""
+    """Tests the TorchRL recipe: one module holds the population and dispatches on `policy_id`."""
     _recipe(session, "torchrl", "torchrl==0.14.1", TORCH)
 
 
 @nox.session
 def tianshou(session: nox.Session) -> None:
-    """The recipe for Tianshou: a policy that goes by the tag, in a turn-based game."""
-    _recipe(session, "tianshou", "tianshou==2.0.1", TORCH, "pygame-ce", NUMBA_DISABLE_JIT="1")  # it compiles for longer
+    """Tests the Tianshou recipe: a policy that dispatches on `policy_id` in a turn-based game."""
+    _recipe(
+        session, "tianshou", "tianshou==2.0.1", TORCH, "pygame-ce", NUMBA_DISABLE_JIT="1"
+    )  # compiling takes longer than the run
 
 
 @nox.session
 def agilerl(session: nox.Session) -> None:
-    """The recipe for AgileRL: a single-agent algorithm for each policy."""
+    """Tests the AgileRL recipe: one single-agent algorithm per policy."""
     _recipe(session, "agilerl", "agilerl==2.58.0", "peft==0.21.0", "transformers==5.14.1", TORCH)
 
 
 def _recipe(session: nox.Session, name: str, *requirements: str, **env: str) -> None:
-    """Tests what a recipe promises in the real framework, and runs it as a reader would."""
+    """Tests a recipe in the real framework, and runs it as a script."""
     session.install(*requirements, "mpe2", "pytest")
     session.install(".")
     options = ("--override-ini=addopts=", "--import-mode=importlib")
-    env["OMP_NUM_THREADS"] = "1"  # with nets this small, threads only wait for each other
+    env["OMP_NUM_THREADS"] = "1"  # threads slow down networks this small
     session.run("python", "-m", "pytest", "-q", *options, f"tests/frameworks/test_recipes_{name}.py", env=env)
     session.run("python", f"examples/{name}_recipe.py", env=env)
 
 
 @nox.session
 def benchmarks(session: nox.Session) -> None:
-    """One table of ratios, each measured side by side in one run, with its target beside it."""
+    """Prints one table of cost ratios with their targets."""
     session.install(".[test]", "pytest-benchmark", TORCH)
     options = ("--override-ini=addopts=", "--import-mode=importlib", "--benchmark-quiet")
     session.run("python", "-m", "pytest", "-q", *options, "tests/benchmarks", *session.posargs)
@@ -167,30 +171,32 @@ def benchmarks(session: nox.Session) -> None:
 
 @nox.session
 def examples(session: nox.Session) -> None:
-    """Every example, as a reader would run it, but for those that need a framework: its job runs them."""
+    """Runs all examples that need no framework; the others run in the jobs of their frameworks."""
     session.install(".[demo,nash,plot]")
     for path in sorted(Path("examples").glob("*.py")):
         if path.stem not in NEED_A_FRAMEWORK:
-            folder = [session.create_tmp()] if path.stem == "pictures" else []  # not over those in the repository
+            folder = (
+                [session.create_tmp()] if path.stem == "pictures" else []
+            )  # do not overwrite those of the repository
             session.run("python", str(path), *folder)
 
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """The pages of the API, in .nox/docs/tmp/pages; a warning is an error."""
+    """Builds the API pages in .nox/docs/tmp/pages; a warning is an error."""
     session.install(".[demo,nash,plot]", "pdoc>=15")
     _pages(session, "error", "pz_policymap", "pz_policymap.adapters.sample_factory")
 
 
 def _pages(session: nox.Session, warnings: str, *modules: str) -> None:
-    """Makes pages of what these modules offer."""
+    """Builds the pages of these modules."""
     pages = str(Path(session.create_tmp()) / "pages")
     session.run("python", "-W", warnings, "-m", "pdoc", "--docformat", "google", "-o", pages, *modules)
 
 
 @nox.session
 def package(session: nox.Session) -> None:
-    """What would be uploaded: it is well-formed, holds the package alone, and works without the extras."""
+    """Checks the distribution: well-formed, only the package inside, works without extras."""
     session.install("build", "twine")
     built = Path(session.create_tmp()) / "dist"
     shutil.rmtree(built, ignore_errors=True)

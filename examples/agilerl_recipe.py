@@ -1,11 +1,13 @@
-"""Trains a population with AgileRL's DQN: one single-agent algorithm a policy, each with a replay buffer of its own.
+"""Trains a population with AgileRL's DQN: one single-agent algorithm and one replay buffer per policy.
 
     python -m pip install . agilerl==2.58.0 peft==0.21.0 transformers==5.14.1
     python examples/agilerl_recipe.py   # under a minute
 
-What to watch for: AgileRL's multi-agent algorithms (IPPO, MADDPG, MATD3) tie their nets to the agents' names, so they
-cannot serve a population: take single-agent ones, and let the id in the info pick. No algorithm can be imported
-without `peft`, which AgileRL does not install. It wants PettingZoo below 1.27, and not TorchRL 0.14's TensorDict.
+What to watch for:
+- AgileRL's multi-agent algorithms (IPPO, MADDPG, MATD3) bind networks to agent names and cannot train a population.
+  Use single-agent algorithms and dispatch on `policy_id`.
+- No algorithm can be imported without `peft`, which AgileRL does not install.
+- It needs PettingZoo < 1.27, and an older TensorDict than TorchRL 0.14.
 """
 
 from collections import defaultdict
@@ -23,7 +25,7 @@ POLICIES, EVERY, SEED, EPSILON = 3, 2, 1, 0.2
 
 
 def train(episodes=60, updates=10):
-    """Trains; yields of each episode who has played, all rewards of each policy, and the policies' buffers."""
+    """Trains, and yields for each episode the assignment, the rewards of each policy and all buffers."""
     env = pm.wrap(simple_spread_v3.parallel_env(N=3), POLICIES, resample_every=EVERY, seed=SEED)
     spaces = env.observation_space("agent_0"), env.action_space("agent_0")
     learners = [DQN(*spaces, index=policy, lr=1e-3, tau=0.01) for policy in range(POLICIES)]
@@ -33,7 +35,7 @@ def train(episodes=60, updates=10):
         observations, infos = env.reset()
         played, rows = env.policy_ids, defaultdict(list)
         while env.agents:
-            actions = pm.act(choose, observations, infos, env.agents)  # one call for all agents of a policy
+            actions = pm.act(choose, observations, infos, env.agents)  # one call per policy
             after, rewards, terminations, _, infos = env.step(actions)
             for agent, policy in played.items():
                 row = observations[agent], actions[agent], after[agent], rewards[agent], terminations[agent]

@@ -1,6 +1,6 @@
-"""Makes the pictures of the README: who plays whom, who beats whom, and how much each policy plays.
+"""Draws the pictures of the README: assignments, win rates, ratings and shares.
 
-The games are connect four between six scripted policies, each pair of which meets equally often in both seats.
+Six scripted policies play connect four. Each pair meets equally often, in both seats.
 
     python examples/pictures.py [folder]
 """
@@ -17,12 +17,12 @@ import pz_policymap as pm
 
 FOLDER = Path(__file__).parent / "pictures"
 EPISODES = 60
-CYCLES = 12  # of the tournament, each with every pair of policies in both seats
+CYCLES = 12  # of the tournament; one cycle plays each pair of policies in both seats
 DIRECTIONS = ((0, 1), (1, 0), (1, 1), (1, -1))
 
 
 def completes_four(stones, row, column):
-    """Whether a stone at this place makes four in a row with the stones there are."""
+    """Whether a stone at this place makes four in a row, given a boolean board of shape `(6, 7)`."""
     for down, right in DIRECTIONS:
         length = 1
         for sign in (1, -1):
@@ -37,13 +37,16 @@ def completes_four(stones, row, column):
 
 
 def winning_moves(board, side, columns):
-    """The columns in which a side, 0 for the one to move or 1 for the other, would win at once."""
+    """Returns the columns in which a side (0: the one to move, 1: the other) would win at once."""
     heights = board.any(axis=-1).sum(axis=0)
     return [column for column in columns if completes_four(board[..., side], 5 - heights[column], column)]
 
 
 def player(attacks=0.0, defends=0.0, order=None):
-    """A policy: wins or blocks where it can, with these probabilities; else takes the first free column of an order."""
+    """Returns a policy that wins or blocks with these probabilities, and else takes the first free column of `order`.
+
+    Without an order it takes a random free column.
+    """
 
     def act(observation, rng):
         board, columns = observation["observation"], np.flatnonzero(observation["action_mask"])
@@ -69,13 +72,14 @@ PLAYERS = {
 
 
 def tournament(cycles, seed=0):
-    """Plays every pair of policies in both seats, as often as told, and returns the ledger."""
+    """Plays each pair of policies in both seats, once per cycle, and returns the ledger."""
     rng = np.random.default_rng(seed)
     policies = list(PLAYERS.values())
     payoff = pm.Payoff(len(policies))
     mapping = pm.RoundRobin(len(policies), self_matches=False)
-    env = pm.record_results(pm.wrap(connect_four_v3.env(), mapping, resample_every=1, seed=seed, env_index=0), payoff)
-    for _game in range(cycles * mapping.num_matchups(2)):
+    env = pm.wrap(connect_four_v3.env(), mapping, resample_every=1, seed=seed, env_index=0)
+    env = pm.record_results(env, payoff)
+    for _ in range(cycles * mapping.num_matchups(2)):
         env.reset()
         for _ in env.agent_iter():
             observation, _, termination, truncation, info = env.last()
@@ -84,43 +88,34 @@ def tournament(cycles, seed=0):
     return payoff
 
 
-def preview(mapping, resample_every, episodes=EPISODES, seed=0):
-    """Returns who would play which agent of simple_tag, without playing it, and the agents."""
-    agents = simple_tag_v3.parallel_env().possible_agents
-    assigner = pm.PolicyAssigner(mapping, agents, resample_every=resample_every, seed=seed)
-    return np.array([assigner.begin_episodes()[0] for _ in range(episodes)]), agents
-
-
-def seats_played(mapping, num_envs, blocks, seed=0):
-    """Returns how many seats each of the policies has in many environments of four agents, over some blocks."""
-    assigner = pm.PolicyAssigner(mapping, range(4), num_envs=num_envs, resample_every=1, seed=seed)
-    return sum(np.bincount(assigner.begin_episodes().ravel(), minlength=8) for _ in range(blocks))
-
-
 def draw_assignments(figure):
-    """Two mappings, one below the other."""
+    """Draws the assignments of two mappings, one below the other."""
+    agents = simple_tag_v3.parallel_env().possible_agents
+    axes = figure.subplots(2, 1, sharex=True)
     mappings = {
-        "pm.Uniform(6)": pm.Uniform(6),
-        "pm.Focal(pm.Fixed(0), pm.Uniform([1, 2, 3, 4, 5]))": pm.Focal(pm.Fixed(0), pm.Uniform([1, 2, 3, 4, 5])),
+        "Uniform(6)": pm.Uniform(6),
+        "Focal(Fixed(0), Uniform([1, 2, 3, 4, 5]))": pm.Focal(pm.Fixed(0), pm.Uniform([1, 2, 3, 4, 5])),
     }
-    both = figure.subplots(2, 1, sharex=True)
-    for axes, (title, mapping) in zip(both, mappings.items(), strict=True):
-        policy_ids, agents = preview(mapping, resample_every=5)
-        pm.plots.assignments(axes, policy_ids, agents, num_policies=6, resample_every=5, key=False)
-        axes.set_title(title, loc="left", fontsize=10, family="monospace")
-        axes.set_ylabel("")
-    both[0].set_xlabel("")
+    for ax, (text, mapping) in zip(axes, mappings.items(), strict=True):
+        policy_ids = pm.assignments(mapping, agents, seed=0, episode=range(EPISODES), resample_every=5)
+        pm.plots.assignments(ax, policy_ids, agents, num_policies=6, resample_every=5, key=False)
+        ax.set_title(text, loc="left", fontsize=10, family="monospace")
+        ax.set_ylabel("")
+    axes[0].set_xlabel("")
 
 
 def draw_shares(figure, num_envs=8, blocks=5):
-    """Equal shares of the experience: dealt out, and drawn."""
-    mappings = {"Balanced": pm.Balanced(8, num_envs), "Uniform": pm.Uniform(8)}
-    counts = {name: seats_played(mapping, num_envs, blocks) for name, mapping in mappings.items()}
+    """Draws the share of the seats that each policy controls: `Balanced` gives equal shares, `Uniform` does not."""
+    counts = {}
+    for name, mapping in {"Balanced": pm.Balanced(8, num_envs), "Uniform": pm.Uniform(8)}.items():
+        env_index, episode = np.arange(num_envs), np.arange(blocks)[:, None]
+        policy_ids = pm.assignments(mapping, range(4), seed=0, env_index=env_index, episode=episode, resample_every=1)
+        counts[name] = np.bincount(policy_ids.ravel(), minlength=8)
     pm.plots.shares(figure.subplots(), counts)
 
 
 def main(folder=FOLDER, cycles=CYCLES):
-    """Draws all pictures into a folder, after a tournament of so many cycles."""
+    """Plays the tournament and draws all pictures into a folder."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     payoff = tournament(cycles)

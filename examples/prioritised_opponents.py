@@ -1,8 +1,8 @@
-"""Prioritised opponents: a learner finds the one it cannot beat in fewer games than by drawing uniformly.
+"""Prioritised opponents: the strongest opponent is found in fewer games than with uniform opponents.
 
-Twenty-four opponents of rising strength play a contest of strength and luck, in which the stronger is likelier to win.
-The learner is as good as the second best. Who is the best shows in the ledger alone, and prioritised fictitious
-self-play ("hard", AlphaStar) spends the games where they tell: on those whom the learner loses to.
+Twenty-four opponents of different strengths play a contest of strength and luck. The learner is as strong as the second
+best. Only the ledger shows which opponent is the best. Prioritised fictitious self-play ("hard" weighting, AlphaStar)
+spends most games on opponents that beat the learner.
 
     python examples/prioritised_opponents.py [picture.png]
 """
@@ -16,15 +16,15 @@ from pettingzoo import ParallelEnv
 import pz_policymap as pm
 
 NUM_OPPONENTS = 24
-STEP = 1.0  # of strength: a step ahead wins 73% of the games
+STEP = 1.0  # of strength: one step ahead wins 73% of the games
 LEARNER = NUM_OPPONENTS  # its policy; opponents are 0, 1, ...
-MOST = 1000  # games, after which a search is given up
+MOST = 1000  # games in one search
 
 WEIGHTINGS = {"hard": pm.pfsp, "uniform": np.ones_like}
 
 
 class Contest(ParallelEnv):
-    """One step: an agent's action is how strong it is, and the better of strength plus luck wins 1 from the other."""
+    """A game of one step: the action of an agent is its strength, and the higher strength plus luck wins 1."""
 
     metadata: ClassVar = {"name": "contest_v0"}
     possible_agents: ClassVar = ["left", "right"]
@@ -38,7 +38,7 @@ class Contest(ParallelEnv):
         return dict.fromkeys(self.agents, 0), {agent: {} for agent in self.agents}
 
     def step(self, actions):  # noqa: D102
-        luck = self.np_random.logistic()  # so that a lead of d wins 1 / (1 + exp(-d)) of the games
+        luck = self.np_random.logistic()  # a lead of d wins 1 / (1 + exp(-d)) of the games
         won = 1.0 if actions["left"] + luck > actions["right"] else -1.0
         agents, self.agents = self.agents, []
         infos = {agent: {} for agent in agents}
@@ -47,7 +47,7 @@ class Contest(ParallelEnv):
 
 
 def strongest(payoff):
-    """Returns whom the ledger is sure to be the strongest opponent, by a standard error on both sides; else None."""
+    """Returns the strongest opponent if it leads by one standard error on both sides, else None."""
     rates, games = payoff.win_rates[LEARNER, :LEARNER], payoff.games[LEARNER, :LEARNER]
     errors = np.sqrt(rates * (1.0 - rates) / (games + 2.0 * payoff.prior + 1.0))  # of a Beta distribution
     best = int(rates.argmin())
@@ -56,11 +56,11 @@ def strongest(payoff):
 
 
 def search(weighting, seed):
-    """Plays the learner against opponents by their weights, until the ledger knows the strongest.
+    """Plays the learner against weighted opponents until the strongest one is found.
 
-    Returns how many games that took against each of them, from the weakest to the strongest.
+    Returns the number of games against each opponent, from the weakest to the strongest.
     """
-    strength = STEP * np.random.default_rng((seed, 0)).permutation(NUM_OPPONENTS)  # nobody knows which is which
+    strength = STEP * np.random.default_rng((seed, 0)).permutation(NUM_OPPONENTS)  # hidden from the search
     strengths = np.append(strength, STEP * (NUM_OPPONENTS - 2))
     payoff = pm.Payoff(NUM_OPPONENTS + 1)
     opponents = pm.Weighted(lambda: weighting(payoff.win_rates[LEARNER, :LEARNER]))
@@ -75,13 +75,13 @@ def search(weighting, seed):
 
 
 def compare(seeds):
-    """Returns the games of every search, by weighting, each of shape (seeds, opponents)."""
+    """Returns the number of games of each search by weighting, shape `(seeds, opponents)`."""
     return {name: np.array([search(weighting, seed) for seed in seeds]) for name, weighting in WEIGHTINGS.items()}
 
 
 def draw(results, path):
-    """Draws how soon the strongest is known, and where the games went."""
-    from matplotlib.figure import Figure  # noqa: PLC0415  # only the picture needs it: pip install matplotlib
+    """Draws when the strongest opponent is found, and the games against each opponent."""
+    from matplotlib.figure import Figure  # noqa: PLC0415  # only for the picture: pip install matplotlib
 
     figure = Figure(figsize=(9, 3.8), layout="constrained")
     left, right = figure.subplots(1, 2)
@@ -92,7 +92,7 @@ def draw(results, path):
         known = np.arange(len(found) + 1) / len(needed)
         left.step([0, *found, last], [*known, known[-1]], line, where="post", color=color, label=name)
         right.plot(np.arange(1, NUM_OPPONENTS + 1), games.mean(axis=0), line, color=color, label=name)
-    left.set(xlabel="games", ylabel="runs in which the strongest\nopponent is known", ylim=(0.0, 1.05))
+    left.set(xlabel="games", ylabel="runs in which the strongest\nopponent is found", ylim=(0.0, 1.05))
     right.set(xlabel="opponent, from the weakest to the strongest", ylabel="games against it", ylim=(0.0, None))
     for axes, place in ((left, "lower right"), (right, "upper left")):
         axes.legend(title="opponents drawn", loc=place)
@@ -101,10 +101,10 @@ def draw(results, path):
 
 
 def main(path=None, seeds=range(20)):
-    """Compares the two, prints how many games each needed, and draws it where a path is given."""
+    """Compares both weightings, prints the number of games, and optionally draws a picture."""
     results = compare(seeds)
     for name, games in results.items():
-        print(f"{name:<8} {games.sum(axis=1).mean():5.0f} games on average until the strongest opponent is known")
+        print(f"{name:<8} {games.sum(axis=1).mean():5.0f} games on average until the strongest opponent is found")
     if path:
         draw(results, path)
 

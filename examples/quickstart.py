@@ -1,6 +1,8 @@
-"""Collects experience for a population of four policies that play a Parallel environment together.
+"""Collects experience for a population of four policies in a Parallel environment.
 
-Every policy gets a buffer of its own, filled by the ids in the infos: that is all a trainer needs.
+Each policy has its own buffer, filled by the `policy_id` in the infos.
+
+    python examples/quickstart.py
 """
 
 from collections import defaultdict
@@ -14,7 +16,7 @@ EPISODES = 20
 
 
 def choose(policy: int, observation, action_space):
-    """Stands for the forward pass of a network: policy p prefers action p."""
+    """Returns an action of a policy; a placeholder for a network."""
     return policy if observation[0] > 0 else action_space.sample()
 
 
@@ -28,7 +30,7 @@ for episode in range(EPISODES):
     if episode % 5 == 0:
         print(f"episode {episode:2}: {env.policy_ids}")
     while env.agents:
-        ids = {agent: infos[agent]["policy_id"] for agent in env.agents}  # beside the observation, before the step
+        ids = {agent: infos[agent]["policy_id"] for agent in env.agents}  # before the step
         actions = {agent: choose(ids[agent], observations[agent], env.action_space(agent)) for agent in env.agents}
         next_observations, rewards, _, _, infos = env.step(actions)
         for agent, policy in ids.items():
@@ -36,4 +38,4 @@ for episode in range(EPISODES):
         observations = next_observations
 
 for policy in range(NUM_POLICIES):
-    print(f"policy {policy} has {len(buffers[policy])} transitions to learn from")
+    print(f"policy {policy} learns from {len(buffers[policy])} transitions")

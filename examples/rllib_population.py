@@ -1,7 +1,10 @@
-"""Trains a population of three modules with RLlib's PPO, on two runners that know who plays whom without asking.
+"""Trains a population of three modules with RLlib's PPO on two env runners.
 
-Three agents spread over three landmarks. All three policies learn; which of them play together is drawn for every two
-episodes, and counted here by a callback. Needs `pip install "pz-policymap[rllib,demo]" torch`.
+Three agents spread over three landmarks. All three policies learn, and assignments are resampled every two episodes. A
+callback counts which policies meet.
+
+    python -m pip install '.[rllib,demo]' torch
+    python examples/rllib_population.py   # one minute
 """
 
 from itertools import combinations_with_replacement
@@ -19,7 +22,7 @@ ITERATIONS = 3
 
 
 def count_meetings(*, episode, metrics_logger, **_):
-    """Counts the pairs of policies that have played an episode together."""
+    """Counts the pairs of policies that met in an episode."""
     ids = sorted(episode.agent_to_module_mapping_fn.policy_ids.values())
     for first, second in {(ids[0], ids[1]), (ids[0], ids[2]), (ids[1], ids[2])}:
         metrics_logger.log_value(f"met_{first}_{second}", 1, reduce="lifetime_sum")
@@ -36,7 +39,7 @@ if __name__ == "__main__":
         .rl_module(model_config={"fcnet_hiddens": [32]})
         .callbacks(on_episode_end=count_meetings)
     )
-    configure(config, pm.Uniform(NUM_POLICIES), seed=0, resample_every=2)  # last: it keeps the callback
+    configure(config, pm.Uniform(NUM_POLICIES), seed=0, resample_every=2)  # call it last: it keeps the callback
     algorithm = config.build_algo()
     for iteration in range(ITERATIONS):
         results = algorithm.train()["env_runners"]

@@ -1,9 +1,9 @@
-"""Rock, paper, scissors: whom to learn against, so that learning ends where theory says.
+"""Compares two choices of opponents in rock, paper, scissors: only one converges to the equilibrium.
 
-A population grows by one policy a generation: a learner tries the three moves on opponents that the package draws, and
-is kept with its best move. Against the latest policy alone (pure self-play) that goes round in circles for ever.
-Against the equilibrium of all policies so far, `pm.nash(payoff.win_rates)`, it ends at a third each, which nobody can
-exploit (the double oracle algorithm, McMahan et al. 2003; PSRO, Lanctot et al. 2017).
+The population grows by one policy per generation. A learner tries all three moves against opponents drawn by the
+package, and joins the population with its best move. Against the latest policy only (pure self-play) the moves cycle.
+Against the equilibrium of all policies, `pm.nash(payoff.win_rates)`, they converge to one third each, which cannot be
+exploited (double oracle, McMahan et al. 2003; PSRO, Lanctot et al. 2017).
 
     python examples/rock_paper_scissors.py [picture.png]
 """
@@ -25,7 +25,7 @@ OPPONENTS = {
 
 
 def play(env, moves):
-    """Plays one episode, policy p making `moves[p]`, and returns each policy's sum of rewards."""
+    """Plays one episode in which policy p makes `moves[p]`, and returns the return of each policy."""
     _, infos = env.reset()
     ids = {agent: infos[agent]["policy_id"] for agent in env.agents}
     returns = dict.fromkeys(ids.values(), 0.0)
@@ -37,8 +37,8 @@ def play(env, moves):
 
 
 def train(opponents, generations=12, episodes=60, seed=0):
-    """Returns how often the population plays each move, a row a generation: mixed as `opponents` mixes it."""
-    payoff = pm.Payoff(num_policies=1, prior=0.1)  # one game between two moves tells all
+    """Returns the share of each move, weighted by `opponents`, shape `(generations, 3)`."""
+    payoff = pm.Payoff(num_policies=1, prior=0.1)  # one game between two moves is conclusive
     practice = pm.wrap(rps_v2.parallel_env(max_cycles=1), 1, resample_every=1, seed=(seed, 0))
     arena = pm.record_results(pm.wrap(rps_v2.parallel_env(max_cycles=1), 1, resample_every=1, seed=(seed, 1)), payoff)
     moves = [MOVES.index("rock")]
@@ -61,13 +61,13 @@ def train(opponents, generations=12, episodes=60, seed=0):
 
 
 def exploitability(shares):
-    """Returns what the best answer to each row wins a game; 0 at the equilibrium, 1 against a single move."""
+    """Returns the gain of the best response to each row: 0 at the equilibrium, 1 against a single move."""
     return (shares @ PAYS.T).max(axis=1)
 
 
 def draw(results, path):
-    """Draws how the shares of the moves and the exploitability went."""
-    from matplotlib.figure import Figure  # noqa: PLC0415  # only the picture needs it: pip install matplotlib
+    """Draws the shares of the moves and the exploitability over generations."""
+    from matplotlib.figure import Figure  # noqa: PLC0415  # only for the picture: pip install matplotlib
 
     figure = Figure(figsize=(9, 5.5), layout="constrained")
     axes = figure.subplots(2, len(results), sharex=True, sharey="row")
@@ -87,7 +87,7 @@ def draw(results, path):
 
 
 def main(path=None):
-    """Trains with both kinds of opponents, prints where they end, and draws it where a path is given."""
+    """Trains with both kinds of opponents, prints the final shares, and optionally draws a picture."""
     results = {name: train(opponents) for name, opponents in OPPONENTS.items()}
     for name, shares in results.items():
         ends = ", ".join(f"{move} {share:.2f}" for move, share in zip(MOVES, shares[-1], strict=True))

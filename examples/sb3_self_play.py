@@ -4,9 +4,9 @@
     python examples/sb3_self_play.py --picture win_rates.png   # under three minutes on two cores
     python examples/sb3_self_play.py --short                     # some seconds: it runs, and learns little
 
-After every few rollouts the learner is kept as a snapshot. Whom it meets is drawn for every game, and so is who moves
-first: now and then one of two simple players, else a snapshot, by `pfsp` those that it does not beat yet, or by
-`latest` the recent ones. In the end it plays all of them.
+A snapshot of the learner joins the opponents every few rollouts. Opponent and seats are resampled for each game: one of
+two simple policies, or a snapshot, chosen by `pfsp` (those not beaten yet) or `latest` (recent ones). At the end the
+learner plays against all opponents.
 """
 
 import argparse
@@ -27,7 +27,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
 import pz_policymap as pm
 
 LEARNER, RANDOM, GREEDY, FIRST_SNAPSHOT = range(4)
-SHARES = {RANDOM: 0.2, GREEDY: 0.4}  # of the games; the snapshots' is the rest
+SHARES = {RANDOM: 0.2, GREEDY: 0.4}  # of the games; the rest is for snapshots
 NUM_ENVS, STEPS = 8, 128  # a rollout is their product
 
 CELLS = np.arange(42).reshape(6, 7)  # row by row from the top
@@ -43,19 +43,19 @@ LINES = np.array(
 
 
 class Lines(BaseFeaturesExtractor):
-    """Sees the stones, and in how many lines one more in a column would be the third or the fourth of a player.
+    """Features: the stones, and per column the lines in which a stone would be the third or fourth of a player.
 
-    Lines in which the other player has a stone do not count. With more time a network finds that out by itself.
+    Lines with stones of both players do not count. A network could learn this with more time.
     """
 
     def __init__(self, observation_space):
         super().__init__(observation_space, features_dim=2 * CELLS.size + 2 * 2 * 7)
         through = np.zeros((len(LINES), CELLS.size), np.float32)
         np.put_along_axis(through, LINES, 1.0, axis=1)
-        self.register_buffer("through", torch.as_tensor(through))  # which cells are in each line
+        self.register_buffer("through", torch.as_tensor(through))  # cells of each line
 
     def forward(self, boards):
-        """Returns the features of a batch of boards, `(batch, 6, 7, 2)`, which have their two players last."""
+        """Returns the features of a batch of boards, `(batch, 6, 7, 2)`, with one channel per player last."""
         stones = boards.flatten(1, 2).transpose(1, 2)
         counts = stones @ self.through.T
         alone = counts * (counts.flip(1) == 0)
@@ -68,12 +68,12 @@ class Lines(BaseFeaturesExtractor):
 
 
 def random_player(observation, agent, info):  # noqa: ARG001
-    """Chooses among the legal moves, from the global generator, which `reset(seed=...)` fixes for opponents."""
+    """Returns a random legal move, from the global generator that `reset(seed=...)` seeds for opponents."""
     return random.choice(np.flatnonzero(observation["action_mask"]).tolist())  # noqa: S311
 
 
 def greedy_player(observation, agent, info):
-    """Completes four in a line where it can, and else moves at random: who does not block loses."""
+    """Completes a line of four if possible, else moves at random."""
     mine, theirs = np.moveaxis(observation["observation"], -1, 0).astype(bool)
     for column in np.flatnonzero(observation["action_mask"]):
         stones = mine.copy()
@@ -84,13 +84,13 @@ def greedy_player(observation, agent, info):
 
 
 def game(opponents, payoff, mapping):
-    """Connect four as the learner sees it, with every result in the ledger."""
-    env = pm.wrap(connect_four_v3.raw_env(), mapping, resample_every=1)  # raw: masked moves need no checks
+    """Returns connect four as a single-agent environment for the learner; records all results."""
+    env = pm.wrap(connect_four_v3.raw_env(), mapping, resample_every=1)  # raw: masked actions need no checks
     return pm.LearnerEnv(pm.record_results(env, payoff), opponents, learner=LEARNER)
 
 
 class SelfPlay(BaseCallback):
-    """Keeps snapshots of the learner, and exchanges opponents and matchmaking between rollouts."""
+    """Adds snapshots of the learner, and updates opponents and mapping between rollouts."""
 
     def __init__(self, payoff, opponents, rollouts_per_snapshot, matchmaking):
         super().__init__()
@@ -99,7 +99,7 @@ class SelfPlay(BaseCallback):
         self.rollouts, self.steps = 0, []
 
     def mapping(self):
-        """Seats the learner once, and draws its opponent."""
+        """Returns the mapping: the learner in one seat, a weighted opponent in the other."""
         rates = self.payoff.win_rates[LEARNER, FIRST_SNAPSHOT:]
         snapshots = pm.pfsp(rates, floor=0.1) if self.matchmaking == "pfsp" else pm.latest(len(rates))
         weights = [0.0, *SHARES.values(), *(1.0 - sum(SHARES.values())) * snapshots]
@@ -109,14 +109,14 @@ class SelfPlay(BaseCallback):
         if self.rollouts % self.rollouts_per_snapshot == 0 and self.rollouts:
             index = FIRST_SNAPSHOT + len(self.steps)
             self.payoff.grow(index + 1)
-            # A trained policy cannot be deep-copied; saved and loaded, it is a new one.
+            # A trained policy cannot be deep-copied, so save and load it.
             file = io.BytesIO()
             self.model.policy.save(file)
             file.seek(0)
             self.opponents[index] = MaskableActorCriticPolicy.load(file)
             self.steps.append(self.num_timesteps)
         self.rollouts += 1
-        # In this process the environments share the dict; in others (SubprocVecEnv), this is how they get to know.
+        # Needed if the environments run in other processes (SubprocVecEnv).
         self.training_env.env_method("set_policies", self.opponents)
         self.training_env.env_method("set_mapping", self.mapping())
 
@@ -125,7 +125,7 @@ class SelfPlay(BaseCallback):
 
 
 def train(matchmaking="pfsp", rollouts=30, snapshot_every=3, seed=0):
-    """Returns the learner, all its opponents by policy index, and at which step each snapshot was taken."""
+    """Returns the learner, its opponents by policy index, and the step of each snapshot."""
     opponents = {RANDOM: random_player, GREEDY: greedy_player}
     payoff = pm.Payoff(FIRST_SNAPSHOT, decay=0.98)
     self_play = SelfPlay(payoff, opponents, snapshot_every, matchmaking)
@@ -149,7 +149,7 @@ def train(matchmaking="pfsp", rollouts=30, snapshot_every=3, seed=0):
 
 
 def play(model, opponents, opponent, games):
-    """Returns how many games the learner wins, and how many it draws, moving first in every other one."""
+    """Returns the number of games won and drawn; the learner moves first in every other game."""
     payoff = pm.Payoff(max(opponents) + 1)
     env = game(opponents, payoff, pm.Focal(pm.Fixed(LEARNER), pm.Fixed(opponent)))
     for number in range(games):
@@ -164,18 +164,18 @@ def play(model, opponents, opponent, games):
 
 
 def draw(path, steps, rates, games):
-    """Draws the learner's win rate against every opponent, with twice the standard error where it is a snapshot.
+    """Draws the win rate of the learner against each opponent, with two standard errors for snapshots.
 
     Args:
-        path: Where to.
-        steps: At which each snapshot was taken.
-        rates: Against each policy, from the random player on.
-        games: Against each.
+        path: Path of the picture.
+        steps: Number of steps before each snapshot.
+        rates: Win rate against each opponent, the random one first.
+        games: Number of games against each opponent.
     """
     random_rate, greedy_rate, *snapshots = rates
     figure = Figure(figsize=(7.2, 4.0), layout="constrained")
     axes = figure.subplots()
-    apart = max(0.0, 0.02 - (random_rate - greedy_rate) / 2)  # so that their names are not on one another
+    apart = max(0.0, 0.02 - (random_rate - greedy_rate) / 2)  # so that the labels do not overlap
     for name, rate, style, shift in (
         ("a random player", random_rate, "--", apart),
         ("a greedy player", greedy_rate, "-.", -apart),
@@ -186,31 +186,31 @@ def draw(path, steps, rates, games):
         axes.annotate(text, (1.01, rate + shift), xycoords=("axes fraction", "data"), va="center", color="#595959")
     spread = 2.0 * np.sqrt(np.multiply(snapshots, np.subtract(1.0, snapshots)) / games)
     axes.errorbar(np.divide(steps, 1000), snapshots, spread, fmt="o-", color="#1f55a8", linewidth=2, elinewidth=1.3)
-    axes.set(xlabel="its snapshot after so many thousand steps", ylabel="win rate of the final learner")
+    axes.set(xlabel="steps of the snapshot, in thousands", ylabel="win rate of the final learner")
     axes.set_ylim(min(0.4, *rates), 1.015)
-    axes.set_title("Connect four: the final learner against those that it once was", loc="left")
+    axes.set_title("Connect four: the final learner against its snapshots", loc="left")
     axes.spines[["top", "right"]].set_visible(False)
     figure.savefig(path, dpi=125)
 
 
 def main():
-    """Trains, plays against everybody, and draws."""
+    """Trains, plays against all opponents, and optionally draws."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--opponents", choices=["pfsp", "latest"], default="pfsp", help="how snapshots are chosen")
-    parser.add_argument("--games", type=int, default=200, help="against each opponent in the end")
-    parser.add_argument("--picture", metavar="PATH", help="where to draw the win rates to")
+    parser.add_argument("--games", type=int, default=200, help="number of games against each opponent at the end")
+    parser.add_argument("--picture", metavar="PATH", help="path of a picture of the win rates")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--short", action="store_true", help="three rollouts and ten games, to see that it runs")
+    parser.add_argument("--short", action="store_true", help="three rollouts and ten games, for a quick test")
     args = parser.parse_args()
-    torch.set_num_threads(1)  # small networks are faster so, and with distributions that are not checked
+    torch.set_num_threads(1)  # faster for small networks, as are unchecked distributions
     torch.distributions.Distribution.set_default_validate_args(False)
     began = time.perf_counter()
 
     length = {"rollouts": 3, "snapshot_every": 1} if args.short else {}
     games = 10 if args.short else args.games
     model, opponents, steps = train(args.opponents, seed=args.seed, **length)
-    print(f"learned for {model.num_timesteps} steps in {time.perf_counter() - began:.0f} s")
-    names = ["the random player", "the greedy player", *(f"itself after {step} steps" for step in steps)]
+    print(f"trained for {model.num_timesteps} steps in {time.perf_counter() - began:.0f} s")
+    names = ["the random player", "the greedy player", *(f"its snapshot at step {step}" for step in steps)]
     rates = []
     for opponent, name in zip(opponents, names, strict=True):
         wins, draws = play(model, opponents, opponent, games)
@@ -218,7 +218,7 @@ def main():
         print(f"against {name}: {wins} of {games} games won, {draws} drawn")
     if args.picture:
         draw(args.picture, steps, rates, games)
-    print(f"done after {time.perf_counter() - began:.0f} s")
+    print(f"finished after {time.perf_counter() - began:.0f} s")
 
 
 if __name__ == "__main__":

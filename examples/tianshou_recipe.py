@@ -1,11 +1,14 @@
-"""Trains three DQN players of tic-tac-toe with Tianshou 2, against each other and against one that moves at random.
+"""Trains three DQN policies for tic-tac-toe with Tianshou 2, against each other and a random policy.
 
     python -m pip install . pygame-ce tianshou==2.0.1 && python examples/tianshou_recipe.py   # Numba compiles first
 
-What to watch for: Tianshou takes AEC environments alone, and its wrapper resets at construction: play begins with
-episode 1. It picks policies by `obs.agent_id`, which must stay: rewards go by it. So pick by the tag, and hand that on
-in the output: the buffer's info belongs to the next observation. That is the opponent's: returns of two steps reach
-one's own. Trainers go by agent, too: update by hand. Inner policies never hear that they train: not `eps_training`.
+What to watch for:
+- Tianshou supports AEC environments only. Its wrapper resets at construction, so collecting begins with episode 1.
+- `obs.agent_id` must stay unchanged, because rewards depend on it. Dispatch on `policy_id` and store it in the output:
+  the info in the buffer belongs to the next observation.
+- The next observation is the opponent's, so use returns of two steps.
+- Trainers dispatch on the agent: update the policies directly.
+- Policies inside a `MultiAgentPolicy` use `eps_inference`, not `eps_training`.
 """
 
 import numpy as np
@@ -19,11 +22,11 @@ from tianshou.utils.net.common import Net
 
 import pz_policymap as pm
 
-NOISE, RANDOM, ENVS, SEED = [0.1, 0.1, 0.1, 1.0], 3, 4, 0  # the last policy moves at random, and does not learn
+NOISE, RANDOM, ENVS, SEED = [0.1, 0.1, 0.1, 1.0], 3, 4, 0  # the last policy is random and does not learn
 
 
 class TaggedPolicy(MultiAgentPolicy):
-    """Lets the policies of the tags act, each exploring in its way."""
+    """Dispatches on `policy_id`; each policy adds its own exploration noise."""
 
     def forward(self, batch, state=None, **_):  # noqa: ARG002, D102
         ids, actions = batch.info.policy_id, np.zeros(len(batch), int)
@@ -34,7 +37,7 @@ class TaggedPolicy(MultiAgentPolicy):
 
 
 def train(payoff, iterations=6, steps=800, updates=60):
-    """Trains; yields after each iteration everything that was played."""
+    """Trains, and yields the whole buffer after each iteration."""
     fns = pm.env_fns(tictactoe_v3.env, ENVS, len(NOISE), resample_every=1, seed=SEED)
     envs = DummyVectorEnv([lambda fn=fn: PettingZooEnv(pm.record_results(fn(), payoff)) for fn in fns])
     env, algorithms, buffer = PettingZooEnv(tictactoe_v3.env()), [], VectorReplayBuffer(20_000, ENVS)
@@ -48,7 +51,7 @@ def train(payoff, iterations=6, steps=800, updates=60):
         for learner in [*range(RANDOM)] * updates:
             batch, indices = buffer.sample(256)
             own = batch.policy.policy_id == learner
-            seats = MARLDispatcher([algorithms[learner]] * 2, env)  # which takes each agent's own reward
+            seats = MARLDispatcher([algorithms[learner]] * 2, env)  # selects the reward of each agent
             parts = seats.dispatch_process_fn(batch[own], buffer, indices[own]).values()
             algorithms[learner]._update_with_batch(Batch.cat([part for part in parts if part.get_keys()]))
         yield buffer[buffer.sample_indices(0)]

@@ -1,10 +1,12 @@
-"""Trains three policies with TorchRL's PPO: one module holds all their nets, and goes by the ids among the tensors.
+"""Trains three policies with TorchRL's PPO: one module holds all networks and dispatches on `policy_id`.
 
     python -m pip install . mpe2 torchrl==0.14.1 && python examples/torchrl_recipe.py   # under a minute
 
-What to watch for: TorchRL makes tensors of infos, here `("agent", "info", "policy_id")`: float32, 0 for the dead. It
-learns their keys at construction, from a reset, so the wrapper goes inside and collecting begins with episode 1. GAE
-must not vmap a module that looks at ids. A net without rows has no gradient, and Adam leaves it as it is.
+What to watch for:
+- TorchRL turns infos into float32 tensors, here `("agent", "info", "policy_id")`, with 0 for dead agents.
+- It reads the keys of the infos from a reset at construction, so wrap the environment first. Episode 0 is that reset.
+- GAE must not vmap a module that dispatches on ids.
+- A network without rows has no gradient, and Adam leaves it unchanged.
 """
 
 import torch
@@ -22,7 +24,7 @@ ACT, LOGITS, VALUE, *OTHERS = (("agent", name) for name in NAMES)
 
 
 class Population(torch.nn.ModuleList):
-    """One net a policy. A row goes through the net of its policy, and through no other."""
+    """One network per policy. Each row passes through the network of its policy only."""
 
     def forward(self, observation, policy_id):  # noqa: D102
         outputs = observation.new_zeros(*policy_id.shape, self[0][-1].out_features)
@@ -33,7 +35,7 @@ class Population(torch.nn.ModuleList):
 
 
 def train(iterations=8, steps=500, epochs=5):
-    """Trains; yields what each iteration has learned from, of shape `(steps, agents)` below "agent"."""
+    """Trains, and yields the batch of each iteration, with shape `(steps, agents)` below "agent"."""
     env = PettingZooWrapper(pm.wrap(simple_spread_v3.parallel_env(N=3), POLICIES, resample_every=EVERY, seed=SEED))
     nets = [Population(MLP(18, outputs) for _ in range(POLICIES)) for outputs in (5, 1)]
     pi, critic = map(nn.TensorDictModule, nets, [[SEEN, ID]] * 2, [[LOGITS], [VALUE]])

@@ -1,13 +1,14 @@
-"""Trains four policies together by PPO, in one file: who plays with whom changes from block to block of episodes.
+"""Trains four policies together with PPO in one file; partners are resampled every few episodes.
 
     python examples/train_population_ppo.py --picture curves.png
 
-A speaker sees which of three landmarks is the goal and says one of three words; a listener hears it and goes there. Any
-policy may be either, with any other or itself, in every environment. SuperSuit makes one vector of all environments.
+A speaker sees which of three landmarks is the goal and says one of three words. A listener hears the word and moves to
+the landmark. Any policy may control either agent, with any partner. SuperSuit makes one vector of all environments.
 
-What to watch for: each environment is made with an `env_index` of its own (`concat_vec_envs_v1` would clone the first),
-and the id of the policy that acts is stored beside the observation, before the step: SuperSuit lays the next episode's
-infos over the last ones of an episode.
+What to watch for:
+- Each environment needs its own `env_index`; `concat_vec_envs_v1` would clone the first environment.
+- Store the policy id beside the observation, before the step. SuperSuit resets inside `step`, and then the infos belong
+  to the next episode.
 """
 
 import argparse
@@ -33,7 +34,7 @@ CLIP, EPOCHS, MINIBATCHES, ENTROPY = 0.2, 6, 4, 0.01
 
 
 class Policy(nn.Module):
-    """An actor, a critic and the optimizer of both; a policy learns both parts of the game."""
+    """An actor and a critic with their optimizer; a policy learns both roles of the game."""
 
     def __init__(self, observation_size, num_actions):
         super().__init__()
@@ -45,13 +46,13 @@ class Policy(nn.Module):
         self.optimizer = torch.optim.Adam(self.parameters(), lr=2e-3, eps=1e-5)
 
     def forward(self, observations):
-        """Returns actions, their log probabilities and the values of the observations, a row an agent."""
+        """Returns actions, their log probabilities and the values of the observations, one row per agent."""
         choice = self.choice(observations)
         actions = choice.sample()
         return actions, choice.log_prob(actions), self.values(observations)
 
     def choice(self, observations):
-        """Returns what the policy chooses its actions from."""
+        """Returns the action distribution."""
         return Categorical(logits=self.head(self.actor(observations)))
 
     def values(self, observations):
@@ -60,7 +61,7 @@ class Policy(nn.Module):
 
 
 class Experience(NamedTuple):
-    """One rollout; every tensor has shape `(steps, rows, ...)`, and `policy_ids` says whose each entry is."""
+    """One rollout; every tensor has shape `(steps, rows, ...)`, and `policy_ids` is the policy of each entry."""
 
     observations: torch.Tensor
     policy_ids: torch.Tensor
@@ -70,18 +71,18 @@ class Experience(NamedTuple):
     returns: torch.Tensor
 
     def of(self, policy):
-        """Returns the entries of one policy, in one row each."""
+        """Returns the entries of one policy, one row per entry."""
         own = self.policy_ids == policy
         return Experience(*(tensor[own] for tensor in self))
 
 
 def make_env():
-    """Returns the bare environment; both agents have spaces of one size, as a vector needs."""
+    """Returns the bare environment; both agents have spaces of equal size, as a vector requires."""
     return pad_observations_v0(pad_action_space_v0(simple_speaker_listener_v4.parallel_env(max_cycles=25)))
 
 
 def make_vector(num_envs, resample_every, seed):
-    """Returns the environments as one vector with two rows each; each knows which one it is."""
+    """Returns the environments as one vector with two rows per environment."""
     fns = pm.env_fns(make_env, num_envs, pm.Uniform(NUM_POLICIES), resample_every=resample_every, seed=seed)
     return ConcatVecEnv([lambda fn=fn: pettingzoo_env_to_vec_env_v1(fn()) for fn in fns])
 
@@ -93,23 +94,23 @@ def make_policies(env, seed):
 
 
 class Player:
-    """Plays the vector on and on; keeps what the next rollout begins with."""
+    """Collects rollouts from the vector; keeps the observations between rollouts."""
 
     def __init__(self, env, policies, seed):
         self.env, self.policies = env, policies
         observations, infos = env.reset(seed=seed)
-        self.look(observations, infos)
+        self.store(observations, infos)
         self.returns = np.zeros(env.num_envs)
-        self.finished = [[] for _ in policies]  # of each policy, the returns of the episodes that it has played
+        self.finished = [[] for _ in policies]  # returns of the finished episodes of each policy
 
-    def look(self, observations, infos):
-        """Takes in what the vector shows: observations, and who acts on them."""
+    def store(self, observations, infos):
+        """Stores the current observations and the policies that act on them."""
         self.observations = torch.as_tensor(observations, dtype=torch.float32)
         self.policy_ids = np.array([info["policy_id"] for info in infos])
 
     @torch.no_grad()
     def step(self):
-        """Lets every policy act on its own rows, and returns what happened in all of them."""
+        """Makes one step in which each policy acts on its own rows, and returns the transitions."""
         observations, ids = self.observations, self.policy_ids
         actions, log_probs, values = pm.PolicyGroups(ids).act(self.policies, observations)
         after, rewards, terminations, truncations, infos = self.env.step(actions.numpy())
@@ -119,26 +120,26 @@ class Player:
             self.finished[ids[row]].append(self.returns[row])
         self.returns[over] = 0
         rewards = torch.as_tensor(rewards)
-        if over.any():  # always by the clock, so the last observation still has a value: that of who acted on it
+        if over.any():  # always truncated, so the last observation has a value: that of the policy that acted on it
             last = torch.as_tensor(np.array([infos[row]["terminal_observation"] for row in np.flatnonzero(over)]))
             rewards[over] += GAMMA * self.values(ids[over], last.float())
-        self.look(after, infos)
+        self.store(after, infos)
         return observations, torch.as_tensor(ids), actions, log_probs, values, rewards, torch.as_tensor(over)
 
     def values(self, ids, observations):
-        """Returns what each row is worth to its policy."""
+        """Returns the value of each row, estimated by its policy."""
         critics = {policy: self.policies[policy].values for policy in set(ids.tolist())}
         return pm.PolicyGroups(ids).act(critics, observations)
 
     @torch.no_grad()
     def rollout(self, steps):
-        """Plays some steps and returns the experience, with advantages by GAE (Schulman et al. 2016)."""
+        """Makes some steps and returns the experience, with advantages by GAE (Schulman et al. 2016)."""
         parts = zip(*(self.step() for _ in range(steps)), strict=True)
         observations, ids, actions, log_probs, values, rewards, over = map(torch.stack, parts)
         advantages, advantage = torch.zeros_like(values), torch.zeros_like(values[0])
         next_values = self.values(self.policy_ids, self.observations)
         for t in reversed(range(steps)):
-            goes_on = (~over[t]).float()  # a policy changes between episodes alone, so no value crosses over to another
+            goes_on = (~over[t]).float()  # policies change between episodes only, so values never mix
             delta = rewards[t] + GAMMA * next_values * goes_on - values[t]
             advantage = delta + GAMMA * LAMBDA * goes_on * advantage
             advantages[t], next_values = advantage, values[t]
@@ -146,7 +147,7 @@ class Player:
 
 
 def update(policy, batch):
-    """Improves one policy by PPO (Schulman et al. 2017) on a batch that is all its own."""
+    """Improves one policy by PPO (Schulman et al. 2017) on its own batch."""
     size = len(batch.actions)
     if size < MINIBATCHES:
         return
@@ -166,7 +167,7 @@ def update(policy, batch):
 
 
 def train(policies, env, updates, steps, seed, report=None):
-    """Trains the population and returns its curves: of each policy, the mean return in the episodes of each rollout."""
+    """Trains the population and returns the mean episode return per policy and rollout."""
     player = Player(env, policies, seed)
     curves = np.full((len(policies), updates), np.nan)
     for number in range(updates):
@@ -182,7 +183,7 @@ def train(policies, env, updates, steps, seed, report=None):
 
 
 def evaluate(policies, episodes, seed):
-    """Returns the mean return of each policy over some episodes with partners drawn anew for each of them."""
+    """Returns the mean return of each policy over some episodes, with partners resampled for each."""
     env = make_vector(20, resample_every=1, seed=seed)
     player = Player(env, policies, seed)
     while sum(map(len, player.finished)) < episodes * AGENTS:
@@ -192,7 +193,7 @@ def evaluate(policies, episodes, seed):
 
 
 def draw_curves(curves, steps_per_update, path):
-    """Draws the learning curves of all policies in one picture."""
+    """Draws the learning curves of all policies."""
     figure = Figure(figsize=(7, 4), layout="constrained")
     axes = figure.subplots()
     steps = np.arange(1, curves.shape[1] + 1) * steps_per_update
@@ -209,12 +210,12 @@ def draw_curves(curves, steps_per_update, path):
 
 
 def main():
-    """Trains, evaluates against the population as it began, and draws."""
+    """Trains, compares with the untrained population, and optionally draws."""
     parser = argparse.ArgumentParser(description="Trains four policies together on simple_speaker_listener_v4.")
     parser.add_argument("--updates", type=int, default=40, help="rollouts to learn from (default 40; fewer to try it)")
     parser.add_argument("--steps", type=int, default=100, help="steps of a rollout in each environment (default 100)")
     parser.add_argument("--envs", type=int, default=16, help="environments (default 16)")
-    parser.add_argument("--resample-every", type=int, default=4, help="episodes a draw is held for (default 4)")
+    parser.add_argument("--resample-every", type=int, default=4, help="episodes between resamples (default 4)")
     parser.add_argument("--seed", type=int, default=1, help="seed of everything (default 1)")
     parser.add_argument("--episodes", type=int, default=200, help="episodes of the evaluation (default 200)")
     parser.add_argument("--picture", help="where to write the learning curves, such as curves.png")
@@ -237,7 +238,7 @@ def main():
         print(f"policy {policy}: mean return {before[policy]:.1f} untrained, {after[policy]:.1f} trained")
     if options.picture:
         draw_curves(curves, options.steps * options.envs, options.picture)
-        print(f"learning curves are in {options.picture}")
+        print(f"saved the learning curves to {options.picture}")
 
 
 if __name__ == "__main__":

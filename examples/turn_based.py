@@ -1,6 +1,8 @@
-"""Plays a turn-based environment: whoever is to move, its info says which policy decides.
+"""Runs a turn-based environment: the info of the agent to move names the policy that controls it.
 
-A learner, policy 0, meets one of three opponents that is drawn for every game; who moves first is drawn as well.
+The learner, policy 0, meets one of three opponents. Opponent and seats are resampled for each game.
+
+    python examples/turn_based.py
 """
 
 from collections import Counter
@@ -11,7 +13,7 @@ import pz_policymap as pm
 
 
 def learner_meets_opponent(agents, draw):
-    """Seats the learner at random and gives the other seat an opponent."""
+    """Assigns the learner to a random seat and an opponent to the other one."""
     seat = draw.rng.integers(2)
     return {agents[seat]: 0, agents[1 - seat]: int(draw.rng.integers(1, 4))}
 

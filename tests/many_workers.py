@@ -1,4 +1,4 @@
-"""What one worker of a crowd does: it plays a few episodes of one environment, or computes what others play."""
+"""Jobs of a worker process: run some episodes of one environment, or compute assignments of others."""
 
 import numpy as np
 
@@ -33,7 +33,7 @@ MAPPINGS = {
 
 
 def play(folder, env_index, first, stop, killed):
-    """Goes on from what an earlier worker saved and plays to `stop`; who is killed has saved nothing of it."""
+    """Resumes from an earlier worker's checkpoint and runs to `stop`; a killed worker saves nothing."""
     earlier = pm.load(folder / f"{env_index} {first}.npz") if first else {}
     played, assigners = {}, {}
     for name, mapping in MAPPINGS.items():
@@ -51,13 +51,13 @@ def play(folder, env_index, first, stop, killed):
 
 
 def compute(places):
-    """Computes what others play at these (env index, episode), all in one draw."""
+    """Computes the assignments at these (env index, episode) in one draw."""
     env_index, episode = np.array(places).T
-    draw = pm.Draw.at(SEED, AGENTS, env_index, episode // EVERY * EVERY, EVERY)
+    where = {"seed": SEED, "env_index": env_index, "episode": episode, "resample_every": EVERY}
     return {
         (name, *place): policies
         for name, mapping in MAPPINGS.items()
-        for place, policies in zip(places, mapping.assign(draw).tolist(), strict=True)
+        for place, policies in zip(places, pm.assignments(mapping, AGENTS, **where).tolist(), strict=True)
     }
 
 

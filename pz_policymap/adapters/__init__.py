@@ -1,1 +1,1 @@
-"""Mappings inside training frameworks, one module a framework; each imports its framework when it is imported."""
+"""Adapters for training frameworks, one module per framework; each imports its framework."""

@@ -8,8 +8,8 @@
     if __name__ == "__main__":
         sys.exit(main())  # registers the environment, parses the arguments and calls run_rl, as always
 
-Its rollout workers are spawned: each imports the main module anew, but not as `__main__`. A call of `use_mapping` under
-`if __name__ == "__main__"` or in `main()` is therefore never made in a worker, which then plays the published mapping.
+Rollout workers are spawned: each imports the main module again, but not as `__main__`. Workers therefore do not run a
+call of `use_mapping` under `if __name__ == "__main__"` or in `main()`, and would use Sample Factory's own mapping.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from pz_policymap.mappings.conversion import MappingLike, as_mapping
 from pz_policymap.mappings.fixed import ByEnvIndex, Fixed
 from pz_policymap.mappings.uniform import Uniform
 
-_ROLLOUTS = 2  # a block of fewer rollouts than this is warned about
+_ROLLOUTS = 2  # a block with fewer rollouts causes a warning
 
 
 def use_mapping(
@@ -40,15 +40,15 @@ def use_mapping(
     warmup_episodes: int = 0,
     agents: Sequence[Hashable] | None = None,
 ) -> None:
-    """Lets every rollout worker that this process or module starts ask `mapping`; call it at module level.
+    """Makes all rollout workers use `mapping`; call it at module level.
 
-    What `AgentPolicyMapping` refuses is refused before any worker starts.
+    Invalid combinations raise before any worker starts.
 
     Args:
         mapping: As in `AgentPolicyMapping`.
-        resample_every: Episodes a draw is held for, from 1.
-        warmup_episodes: How many episodes at the start draw each for itself.
-        agents: The agents' names in seat order.
+        resample_every: Number of episodes between resamples, >= 1.
+        warmup_episodes: Number of first episodes that each resample, so that bugs surface early, >= 0.
+        agents: Names of the agents in seat order.
 
     Raises:
         ImportError: If Sample Factory is not installed.
@@ -67,37 +67,35 @@ def use_mapping(
 
 
 class AgentPolicyMapping:
-    """Answers Sample Factory's actors, one agent at a time, from draws that are made for a whole environment at once.
+    """Replaces Sample Factory's `AgentPolicyMapping`: draws for all agents of an environment at once.
 
-    An actor asks when it is made and whenever its agent is done, and so begins an episode. The first agent that has
-    begun the environment's current episode and asks again begins the environment's next one; the others join it when
-    they ask. Where all agents of an environment end together, as a rule, they hold one draw, and environment i plays
-    what `wrap(..., seed=cfg.seed, env_index=i)` plays. Where they end at different times, an agent that is still in an
-    episode when others begin a new block plays it to the end and joins then, so that draws of different age stay side
-    by side for the rest of that episode and no longer.
+    An actor asks for its policy at construction and whenever its agent is done, and thereby begins an episode. The
+    first agent that asks again after it has begun the current episode begins the environment's next one. The other
+    agents join it when they ask. If all agents of an environment end together, they share one draw, and environment i
+    gets the assignments of `wrap(..., seed=cfg.seed, env_index=i)`. If they end at different times, an agent that is
+    still in its episode keeps its policy until the episode ends.
 
-    Episodes are counted from the start of the workers: Sample Factory saves nothing of a mapping, so a run that is
-    resumed begins at episode 0 again.
+    Episodes are counted from the start of the workers. Sample Factory saves no state of a mapping, so a resumed run
+    starts at episode 0 again.
 
     Args:
         cfg: Sample Factory's configuration: `num_policies`, `seed`, `async_rl`, `batched_sampling`, `rollout`,
-            `num_workers`, `num_envs_per_worker`. Its `seed` pins the assignments; None takes them from the operating
-            system.
+            `num_workers`, `num_envs_per_worker`. Its `seed` pins the assignments. None: taken from OS entropy.
         env_info: Its `num_agents` is the number of seats.
-        mapping: The rule: a `PolicyMapping`, a function or the size of a population. None: what the published class
-            does, `Uniform(cfg.num_policies, mix=cfg.pbt_mix_policies_in_one_env)`, or `ByEnvIndex(cfg.num_policies)`
-            in synchronous mode.
-        resample_every: Episodes a draw is held for, from 1. Changing policies in mid-rollout costs the framework a
-            trajectory buffer each time, so a block should last many rollouts.
-        warmup_episodes: How many episodes at the start draw each for itself.
-        agents: The agents' names in seat order, for mappings that read them (`Roles`, `Teams`). None: 0, 1, ...
+        mapping: A `PolicyMapping`, its text form, a function (see `FromFunction`), or the size of a population. None:
+            the rule of Sample Factory, `Uniform(cfg.num_policies, mix=cfg.pbt_mix_policies_in_one_env)`, or
+            `ByEnvIndex(cfg.num_policies)` in synchronous mode.
+        resample_every: Number of episodes between resamples, >= 1. A change of policy in the middle of a rollout costs
+            the framework a trajectory buffer, so a block should last many rollouts.
+        warmup_episodes: Number of first episodes that each resample, so that bugs surface early, >= 0.
+        agents: Names of the agents in seat order, for mappings that read them (`Roles`, `Teams`). None: 0, 1, ...
 
     Raises:
         TypeError: If an argument has the wrong type.
-        ValueError: If the mapping plays more policies than there are, spans fewer environments, or needs a seed and
-            `cfg.seed` is None; in synchronous mode, if it is not constant (`ByEnvIndex` or `Fixed`), or if its policies
-            do not all play the same number of seats, for the framework would wait for ever; with batched sampling,
-            where the framework asks no mapping.
+        ValueError: If the mapping has more policies than `cfg.num_policies`, spans too few environments, or needs a
+            seed and `cfg.seed` is None. In synchronous mode, if the mapping is not `ByEnvIndex` or `Fixed`, or if its
+            policies do not control equally many seats: the framework would wait forever. With batched sampling, which
+            does not use a mapping.
 
     Example:
         >>> from types import SimpleNamespace
@@ -137,38 +135,38 @@ class AgentPolicyMapping:
         self._check(cfg)
 
     def get_policy_for_agent(self, agent_idx: int, env_idx: int, global_env_idx: int) -> int:  # noqa: ARG002
-        """Begins an agent's next episode and returns the policy that plays it.
+        """Begins an agent's next episode and returns the policy that controls it.
 
         Args:
-            agent_idx: The seat, from 0.
-            env_idx: The environment's number in its runner; not looked at, for runners have the same numbers.
-            global_env_idx: Its number among the environments of all workers, from 0.
+            agent_idx: The seat, >= 0.
+            env_idx: Index of the environment in its runner; unused, because it is not unique.
+            global_env_idx: Index of the environment among those of all workers, >= 0.
 
         Raises:
-            ValueError: If the mapping fails, or draws a policy that is not there.
+            ValueError: If the mapping fails, or draws a policy >= `cfg.num_policies`.
         """
         environment = self._environments.get(global_env_idx)
         if environment is None:
             environment = _Environment(self._new_assigner(env_index=global_env_idx))
             self._environments[global_env_idx] = environment
         if environment.begins(agent_idx):
-            self._look_at(environment)
+            self._check_draw(environment)
         return int(environment.assigner.policy_ids[0, agent_idx])
 
     def count_step(self, agent_idx: int, global_env_idx: int) -> None:
-        """Counts a step of an agent, so that a block which is too short is noticed.
+        """Counts a step of an agent, to detect blocks that are too short.
 
-        The actors that `use_mapping` installs call it.
+        Called by the actors that `use_mapping` installs.
 
         Args:
-            agent_idx: The seat; the steps of seat 0 are the environment's.
+            agent_idx: The seat; only seat 0 is counted.
             global_env_idx: As in `get_policy_for_agent`.
         """
         if agent_idx == 0:
             self._environments[global_env_idx].steps += 1
 
-    def _look_at(self, environment: _Environment) -> None:
-        """Raises where the new draw has a policy that is not there, and warns where the last block was too short."""
+    def _check_draw(self, environment: _Environment) -> None:
+        """Raises an error if the new draw has an unknown policy, and warns if the last block was too short."""
         highest = int(environment.assigner.policy_ids.max())
         if highest >= self.num_policies:
             raise ValueError(
@@ -177,65 +175,67 @@ class AgentPolicyMapping:
             )
         steps, environment.steps = environment.steps, 0
         last, environment.drawn = environment.drawn, int(environment.assigner.draw_episode[0])
-        if last < environment.assigner.cadence.warmup_episodes:  # short by intent; or there was none
+        if last < environment.assigner.cadence.warmup_episodes:  # a warmup episode, or no block yet
             return
         if 0 < steps < _ROLLOUTS * self._rollout:
-            # The text is always the same, so that Python shows it once a process.
+            # The text is constant, so that Python shows it once per process.
             warnings.warn(
                 f"a block of {environment.assigner.cadence.resample_every} episodes lasted less than {_ROLLOUTS} "
-                f"rollouts of {self._rollout} steps: every change of policy in mid-rollout takes another trajectory "
-                f"buffer, and the framework may run out of them; raise resample_every or lower cfg.rollout, until a "
-                f"block lasts many rollouts",
+                f"rollouts of {self._rollout} steps. Each change of policy in the middle of a rollout takes another "
+                f"trajectory buffer, and the framework may run out of them. Raise resample_every or lower cfg.rollout, "
+                f"so that a block lasts many rollouts",
                 stacklevel=3,
             )
 
     def _check(self, cfg: Any) -> None:
-        """Raises where the framework or the mapping could not go on."""
+        """Raises an error if the framework cannot train with this mapping."""
         rule, name = self.mapping, self.mapping.fingerprint
         num_envs = cfg.num_workers * cfg.num_envs_per_worker
         if cfg.batched_sampling:
             raise ValueError(
-                f"batched_sampling must be False for {name}: with it the framework asks no mapping, and worker i "
-                f"plays policy i % num_policies"
+                f"batched_sampling must be False for {name}: batched sampling uses no mapping, worker i has "
+                f"policy i % num_policies"
             )
         if rule.num_policies is not None and rule.num_policies > self.num_policies:
             raise ValueError(
                 f"cfg.num_policies must be at least {rule.num_policies} for {name}, got {cfg.num_policies}"
             )
         if rule.needs_seed and cfg.seed is None:
-            raise ValueError(f"cfg.seed must be given, for {name} spans environments that share it: --seed=0")
+            raise ValueError(
+                f"cfg.seed must be an integer for {name}, whose environments share it, got None; pass --seed=0"
+            )
         if rule.num_envs is not None and rule.num_envs < num_envs:
             raise ValueError(
-                f"{name} spans num_envs={rule.num_envs} environments, got {num_envs} of cfg: num_workers="
-                f"{cfg.num_workers} with num_envs_per_worker={cfg.num_envs_per_worker}"
+                f"num_envs of {name} must be at least {num_envs} (num_workers={cfg.num_workers} with "
+                f"num_envs_per_worker={cfg.num_envs_per_worker}), got {rule.num_envs}"
             )
-        assigner = self._new_assigner(num_envs=num_envs, env_index=0)  # refuses agents and cadences
+        assigner = self._new_assigner(num_envs=num_envs, env_index=0)  # checks agents and cadence
         if cfg.async_rl or self.num_policies == 1:
             return
         if not isinstance(rule, (ByEnvIndex, Fixed)):
             raise ValueError(
-                f"async_rl=False needs a mapping that is constant, as ByEnvIndex({self.num_policies}) is, got {name}; "
-                f"the framework waits until every policy has collected the same number of rollouts"
+                f"mapping must be ByEnvIndex({self.num_policies}) or Fixed with async_rl=False, got {name}: the "
+                f"framework waits until all policies have collected the same number of rollouts"
             )
         seats = np.bincount(assigner.begin_episodes().reshape(-1), minlength=self.num_policies)
         if (seats != seats[0]).any():
             raise ValueError(
-                f"async_rl=False needs a mapping that gives all {self.num_policies} policies the same number of seats, "
-                f"or the framework waits for ever; {name} gives them {seats.tolist()} in {num_envs} environments"
+                f"mapping must give all {self.num_policies} policies equally many seats with async_rl=False, got "
+                f"{seats.tolist()} from {name} in {num_envs} environments: the framework would wait forever"
             )
 
 
 class _Environment:
-    """One environment: its assigner, who has begun its current episode, and for how many steps its draw has held."""
+    """One environment: its assigner, the agents that have begun its current episode, and the steps of its block."""
 
     def __init__(self, assigner: PolicyAssigner) -> None:
         self.assigner = assigner
         self.steps = 0
-        self.drawn = -1  # the episode at which it was
+        self.drawn = -1  # the episode of the latest draw
         self._begun: set[int] = set()
 
     def begins(self, agent_idx: int) -> bool:
-        """Begins an agent's episode; returns whether that was the first of a new draw that changed something."""
+        """Begins an agent's episode; returns whether this made a draw that changed the assignment."""
         if self._begun and agent_idx not in self._begun:
             self._begun.add(agent_idx)
             return False
@@ -245,19 +245,19 @@ class _Environment:
 
 
 def _published(cfg: Any) -> PolicyMapping:
-    """Returns what the published class does, as a mapping."""
+    """Returns the mapping that Sample Factory's own class uses."""
     if not cfg.async_rl:
         return ByEnvIndex(cfg.num_policies)
     return Uniform(cfg.num_policies, mix=getattr(cfg, "pbt_mix_policies_in_one_env", False))
 
 
 def _original(installed: Any) -> Any:
-    """Returns what the framework had before another `use_mapping`."""
+    """Returns the framework's own object, also after an earlier `use_mapping`."""
     return getattr(installed, "original", installed)
 
 
 def _counted(actor_state: Any) -> Any:
-    """Returns the framework's class of actors, made to tell the mapping of every step."""
+    """Returns the framework's actor class, extended to report each step to the mapping."""
 
     class ActorState(actor_state):  # type: ignore[misc]  # the framework has no types where it is not installed
         original = actor_state
@@ -270,7 +270,7 @@ def _counted(actor_state: Any) -> Any:
 
 
 def _checked(preprocess_cfg: Callable[..., bool], ours: Callable[..., AgentPolicyMapping]) -> Callable[..., bool]:
-    """Returns the framework's check of a configuration, made to refuse here what a worker would refuse."""
+    """Returns the framework's check of a configuration, extended by the checks of the mapping."""
 
     def checked(cfg: Any, env_info: Any) -> bool:
         ours(cfg, env_info)

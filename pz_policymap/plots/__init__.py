@@ -1,4 +1,4 @@
-"""Pictures of who plays whom, and of what came of it: an `Axes` in, the same `Axes` out.
+"""Pictures of assignments and results. Each function draws into an `Axes` and returns it.
 
     from matplotlib.figure import Figure
 
@@ -6,12 +6,14 @@
     pm.plots.payoff(figure.subplots(), payoff)
     figure.savefig("payoff.png")
 
-`assignments` shows which policy plays which agent, `payoff` the results between policies, `ratings` one number a
-policy, `shares` how much each policy played. Nothing global is touched: neither pyplot's figures nor the settings of
-matplotlib, which is an extra: `python -m pip install 'pz-policymap[plot]'`.
+- `assignments`: which policy controls which agent, episode by episode.
+- `payoff`: the win rate of each policy against each other.
+- `ratings`: one rating per policy, with its standard error.
+- `shares`: the share of all seats or steps that each policy had.
 
-Every picture can be read in grey and by colour-blind eyes. Numbers and names are made to fit each time the figure is
-drawn: where there is no room for all, they get smaller, and then fewer, but never overlap.
+Neither pyplot nor the settings of matplotlib are changed. Matplotlib is an extra:
+`python -m pip install 'pz-policymap[plot]'`. Every picture can be read in grey and by colour-blind readers.
+Sizes are fixed: use about 9 x 5 inches and `layout="constrained"`. Cells and bars show numbers for up to 20 policies.
 """
 
 from pz_policymap.plots.bars import ratings as ratings

@@ -1,14 +1,15 @@
-"""What all pictures have in common: colours that differ in lightness, sizes, and axes without clutter."""
+"""Colours, sizes and labels that all pictures share."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.colors import Colormap
 
-# Of policies 0, 1, ...: whoever sees only lightness, or no red and green, can still tell them apart.
+# Colours of policies 0, 1, ... They differ in lightness, so they can be told apart in grey and without red or green.
 POLICY_COLORS = (
     "#1f55a8",  # blue
     "#dba63f",  # gold
@@ -21,13 +22,17 @@ POLICY_COLORS = (
     "#6b1f45",  # wine
     "#f5efe0",  # cream
 )
-RATE_COLORS = ("#16305f", "#44689f", "#a9adb4", "#e9bd6c", "#fff2cc")  # from dark to light, so in grey, too
-INK, FAINT, PAPER = "#262626", "#8c8c8c", "#ffffff"  # in cells, whose colours are known; else those of the axes
-LARGE, SMALL, SMALLEST = 11.0, 9.0, 5.5  # points
+RATE_COLORS = ("#16305f", "#44689f", "#a9adb4", "#e9bd6c", "#fff2cc")  # from dark to light, also in grey
+INK, FAINT, PAPER = "#262626", "#8c8c8c", "#ffffff"
+LARGE, SMALL, TINY = 10.0, 9.0, 7.0  # font sizes in points
+MAX_NUMBERED = 20  # rows or columns with a number in each cell; beyond, a cell is too small
+_FEW = 10  # rows or columns with numbers of full size
+_MAX_LABELS = 32  # labels along one axis
+_ONE_LINE = 70  # characters of all labels that fit side by side below an axis
 
 
 def policy_colors(num_policies: int) -> Colormap:
-    """Returns a colour a policy: a sequential map where there are too many to tell apart."""
+    """Returns one colour per policy: distinct ones for up to 10 policies, a sequential map beyond."""
     import matplotlib  # noqa: PLC0415  # an extra
     from matplotlib.colors import ListedColormap  # noqa: PLC0415
 
@@ -37,14 +42,14 @@ def policy_colors(num_policies: int) -> Colormap:
 
 
 def rate_colors() -> Colormap:
-    """Returns the colours of win rates: dark blue for losing, grey for even, light gold for winning."""
+    """Returns the colours of win rates: dark blue for 0, grey for 0.5, light gold for 1."""
     from matplotlib.colors import LinearSegmentedColormap  # noqa: PLC0415  # an extra
 
     return LinearSegmentedColormap.from_list("win_rates", list(RATE_COLORS))
 
 
 def ink_on(color: tuple[float, float, float, float]) -> str:
-    """Returns the colour of text that can be read on another: the one with the greater contrast.
+    """Returns the text colour with the greater contrast on a background colour.
 
     Source: relative luminance and contrast as in the Web Content Accessibility Guidelines 2.2.
 
@@ -57,7 +62,21 @@ def ink_on(color: tuple[float, float, float, float]) -> str:
     return INK if (luminance + 0.05) ** 2 > 1.05 * 0.07 else PAPER  # luminance of the ink: 0.02
 
 
+def number_size(count: int) -> float:
+    """Returns the font size of numbers in a grid with this many rows or columns."""
+    return LARGE if count <= _FEW else TINY
+
+
+def label_each(axis: Any, labels: Sequence[str]) -> None:
+    """Puts label i at position i of an `Axis`; of many labels only every 2nd, 5th, 10th, ... is shown."""
+    steps = (n * 10**power for power in range(9) for n in (1, 2, 5))
+    shown = range(0, len(labels), next(step for step in steps if len(labels) <= step * _MAX_LABELS))
+    size = SMALL if len(labels) <= MAX_NUMBERED / 2 else TINY
+    upright = axis.axis_name == "x" and sum(len(labels[i]) + 1 for i in shown) * size > _ONE_LINE * SMALL
+    axis.set_ticks(list(shown), [labels[i] for i in shown], fontsize=size, rotation=90 if upright else 0)
+
+
 def plain(axes: Axes) -> None:
-    """Takes away the frame and the tick marks, which cells and bars do without."""
+    """Removes the frame and the tick marks."""
     axes.spines[:].set_visible(False)
     axes.tick_params(which="both", length=0)

@@ -1,4 +1,4 @@
-"""One table of all ratios, after the tests that measured them."""
+"""Prints one table of all measured ratios after the tests."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ def side_by_side(benchmark: Any) -> Callable[..., list[float]]:
 
 @pytest.fixture
 def report(benchmark: Any, request: pytest.FixtureRequest) -> Callable[..., None]:
-    """Puts a `Ratio` into the table, and fails where it is past its tolerance."""
+    """Adds a `Ratio` to the table, and fails if it is beyond its tolerance."""
 
     def put(*fields: Any, **more: Any) -> None:
         ratio = Ratio(*fields, **more)
         request.config.stash.setdefault(MEASURED, []).append(ratio)
         benchmark.extra_info[ratio.what] = ratio.measured
         if not benchmark.stats:
-            benchmark.pedantic(lambda: None)  # what is no time has been measured: pytest-benchmark wants one
-        assert ratio.within(ratio.tolerance), f"{ratio.measured:.3g} is past the tolerance of {ratio.tolerance:g}"
+            benchmark.pedantic(lambda: None)  # pytest-benchmark needs a time, even if something else was measured
+        assert ratio.within(ratio.tolerance), f"{ratio.measured:.3g} is beyond the tolerance of {ratio.tolerance:g}"
 
     return put
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Adds the form that the README has its table in."""
+    """Adds an option to print the table in Markdown, for the README."""
     parser.addoption("--markdown", action="store_true", help="print the table of ratios in Markdown")
 
 

@@ -1,8 +1,8 @@
 """Ratios of costs, measured side by side in one run.
 
-Machines differ, so a time by itself says little. Two ways to do the same are timed in turns, and the ratio of their
-medians is what a target is set for. The clock is that of the processor, which stands still while others are served. A
-tolerance lies so far behind the target that noise cannot reach it: past that, the test fails.
+Absolute times differ between machines, so each target is set for the ratio of two medians. The functions are timed in
+turns, in processor time, which does not count other processes. A test fails beyond its tolerance, which is wide enough
+for noise.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from typing import Any
 
-SAMPLE = 0.002  # seconds that a function is repeated for, so that reading the clock does not show
+SAMPLE = 0.002  # seconds that a function is repeated for, so that the cost of reading the clock is negligible
 
 
 @dataclass(frozen=True)
@@ -26,12 +26,12 @@ class Ratio:
     """One row of the table.
 
     Attributes:
-        what: What is measured.
-        against: What it is compared with.
-        measured: The ratio of costs, or of speeds where more is better.
-        target: What it is to be, at most or at least.
-        tolerance: What it must not be beyond.
-        more_is_better: Whether the target is the least it may be.
+        what: Name of the measured operation.
+        against: Name of the reference.
+        measured: Ratio of costs, or of speeds if `more_is_better`.
+        target: Bound that the ratio should meet.
+        tolerance: Bound beyond which the test fails.
+        more_is_better: Whether target and tolerance are lower bounds.
     """
 
     what: str
@@ -46,7 +46,7 @@ class Ratio:
 
     @property
     def cells(self) -> tuple[str, str, str, str, str]:
-        """What the table shows of it."""
+        """The cells of this row of the table."""
         bound = "at least" if self.more_is_better else "at most"
         answer = "yes" if self.within(self.target) else "no"
         digits = 2 if self.measured < 10 else 1 if self.measured < 20 else 0
@@ -63,9 +63,9 @@ def medians(*functions: Callable[[], Any], rounds: int = 31, before: Callable[[]
     """Returns the median time of a call of each function, in seconds of the processor.
 
     Args:
-        functions: They take turns, in an order that is reversed every round.
-        rounds: How many turns each has.
-        before: Called before every turn, off the clock; each turn is then a single call.
+        functions: Timed in turns; the order is reversed each round.
+        rounds: Number of turns of each function.
+        before: Called before each turn and not timed; each turn is then a single call.
     """
     repeats = [1 if before else _repeats(function) for function in functions]
     samples: list[list[float]] = [[] for _ in functions]
@@ -119,6 +119,6 @@ def _timed(function: Callable[[], Any], repeat: int) -> float:
 
 
 def _repeats(function: Callable[[], Any]) -> int:
-    """Returns how often to repeat a function in one turn; calling it also warms it up."""
+    """Returns the number of repetitions of a function in one turn; also warms it up."""
     function()
     return max(1, int(SAMPLE / min(_timed(function, 1) for _ in range(3))))

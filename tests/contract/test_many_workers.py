@@ -1,4 +1,4 @@
-"""A crowd of real processes plays, all together, exactly the table that one process plays."""
+"""Many processes together compute exactly the assignments that one process computes."""
 
 import itertools
 import multiprocessing
@@ -10,14 +10,14 @@ import pz_policymap as pm
 from tests import many_workers
 from tests.many_workers import AGENTS, EVERY, MAPPINGS, NUM_ENVS, NUM_EPISODES, SEED, compute, play
 
-ROUNDS = 4  # an environment is played by a worker, the next one goes on, and so on
+ROUNDS = 4  # workers per environment, each resuming from the one before
 COMPUTING, FRESH = 80, 8
 METHODS = multiprocessing.get_all_start_methods()
 
 
 @pytest.fixture(scope="module")
 def table():
-    """What one process plays, all environments side by side: by mapping, environment and episode."""
+    """The assignments of one process by mapping, environment and episode."""
     played = {}
     for name, mapping in MAPPINGS.items():
         assigner = pm.PolicyAssigner(mapping, AGENTS, NUM_ENVS, resample_every=EVERY, seed=SEED, env_index=0)
@@ -28,10 +28,10 @@ def table():
 
 
 def done_by(method, jobs):
-    """Yields what each job came to, in whatever order they end; each has a process of its own, two at a time."""
+    """Yields the result of each job as it ends; each runs in its own process, two at a time."""
     context = multiprocessing.get_context(method)
     if method == "forkserver":
-        context.set_forkserver_preload(["pz_policymap.wrappers.wrap"])  # it is slow to import, and draws nothing
+        context.set_forkserver_preload(["pz_policymap.wrappers.wrap"])  # slow to import
     with context.Pool(2, maxtasksperchild=1) as pool:
         yield from pool.imap_unordered(many_workers.work, jobs, chunksize=1)
 
@@ -41,10 +41,8 @@ def places(chance, count):
     return [(chance.randrange(NUM_ENVS), chance.randrange(NUM_EPISODES)) for _ in range(count)]
 
 
-def test_two_hundred_workers_in_random_order_with_restarts_and_duplicates_fill_the_table_of_one(
-    table, tmp_path, long_run
-):
-    """With --long each of them is a fresh interpreter; else a fork of one that has done nothing yet."""
+def test_200_workers_with_restarts_agree_with_one_process(table, tmp_path, long_run):
+    """With --long each worker is a fresh interpreter, else a fork of an idle one."""
     method = "forkserver" if "forkserver" in METHODS and not long_run else "spawn"
     chance = random.Random(0)
     edges = [0, 7, 24, 25, NUM_EPISODES]  # within blocks and at their ends
@@ -61,10 +59,10 @@ def test_two_hundred_workers_in_random_order_with_restarts_and_duplicates_fill_t
             workers += 1
     assert workers == 200
     assert found == table
-    assert reports > 1.3 * len(table)  # many places were played or computed more than once
+    assert reports > 1.3 * len(table)  # many assignments were computed more than once
 
 
-def test_interpreters_that_hash_texts_in_ways_of_their_own_compute_the_same(table, monkeypatch):
+def test_assignments_do_not_depend_on_hash_seed(table, monkeypatch):
     monkeypatch.setenv("PYTHONHASHSEED", "random")
     chance = random.Random(1)
     for report in done_by("spawn", [(compute, places(chance, 500)) for _ in range(FRESH)]):

@@ -1,9 +1,9 @@
-"""Millions of positions at once: no bits come up twice more often than chance has it, and neighbours know nothing.
+"""Random bits at millions of positions: repeats are as frequent as expected, and neighbours are independent.
 
-Positions lie in layers, one an episode, with the axes seed, base, stream, env index (from the base on) and seat. Two
-neighbours along the first two are the seeds 0 and 1, and env indices a power of two apart. With --long there are 10**9
-positions, else 10**7. Positions are fixed, so the tests cannot flicker; the threshold leaves a sound generator one
-chance in three hundred to fail.
+Positions lie in layers, one per episode, with the axes seed, base, stream, env index (from the base) and seat. Env
+indices of neighbours along the axis base are a power of two apart. With --long there are 10**9 positions, else 10**7.
+The positions are fixed, so the tests are deterministic. A sound generator had a chance of 1 in 300 to fail at this
+threshold.
 """
 
 import numpy as np
@@ -41,7 +41,7 @@ def layer(number):
 
 
 def equal_pairs(num_layers, word):
-    """Returns how many values come up again, `word(bits)` being what is compared, and how many values there are."""
+    """Returns the number of repeated values of `word(bits)`, and the number of values."""
     equal = count = 0
     for part in range(PARTS):
         values = []
@@ -61,7 +61,7 @@ def equal_pairs(num_layers, word):
     [(53, lambda bits: bits), (40, lambda bits: bits >> 13), (40, lambda bits: bits & 2**40 - 1)],
     ids=["all bits", "the upper 40 bits", "the lower 40 bits"],
 )
-def test_bits_come_up_twice_as_often_as_birthdays_do(kept, word, num_layers, long_run):
+def test_repeated_bits_are_as_frequent_as_expected(kept, word, num_layers, long_run):
     if kept == 40 and long_run:
         num_layers = 5  # of more values than the square root of a bit pattern's number, triples count
     equal, count = equal_pairs(num_layers, word)
@@ -71,7 +71,7 @@ def test_bits_come_up_twice_as_often_as_birthdays_do(kept, word, num_layers, lon
     assert min(poisson.cdf(equal, expected), poisson.sf(equal - 1, expected)) > THRESHOLD
 
 
-def test_neighbours_along_every_axis_are_uniform_and_independent(num_layers):
+def test_neighbours_are_uniform_and_independent(num_layers):
     size = 64  # of the uppermost bits, and of the lowermost, of two neighbours
     cuts = {"upper": lambda bits: bits >> 47, "lower": lambda bits: bits & size - 1}
     counts = {(axis, cut): np.zeros(size * size, np.int64) for axis in AXES for cut in cuts}
@@ -89,7 +89,7 @@ def test_neighbours_along_every_axis_are_uniform_and_independent(num_layers):
     print(smallest)  # noqa: T201  # for -s
     assert counts["seed", "upper"].sum() >= (num_layers - 1) * LAYER // 2
     assert min(smallest.values()) > THRESHOLD, smallest
-    # The same by the difference of the two: what relates neighbours shows there at a sixty-fourth of the values.
+    # The same for the difference of two neighbours, which is sensitive with fewer values.
     for table in counts.values():
         table = table.reshape(size, size)  # noqa: PLW2901
         apart = (np.arange(size)[:, None] - np.arange(size)) % size

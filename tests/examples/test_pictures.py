@@ -1,4 +1,4 @@
-"""The script that makes the pictures of the README makes those that are in the repository, from real games."""
+"""The script for the README's pictures draws those in the repository, from real games."""
 
 import importlib.util
 import struct
@@ -19,16 +19,16 @@ def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_it_makes_the_pictures_that_are_in_the_repository(tmp_path, capsys):
+def test_pictures_in_the_repository_are_those_of_the_script(tmp_path, capsys):
     pictures.main(tmp_path / "new", cycles=1)
     made = names(EXAMPLES / "pictures")
-    made.remove("sb3_self_play.png")  # which that example makes
+    made.remove("sb3_self_play.png")  # of another example
     assert names(tmp_path / "new") == made
     assert len(capsys.readouterr().out.splitlines()) == len(made)
 
 
 @pytest.mark.parametrize("name", names(EXAMPLES / "pictures"))
-def test_a_picture_in_the_repository_is_small_and_as_wide_as_a_page(name):
+def test_pictures_are_900_pixels_wide_and_small(name):
     content = (EXAMPLES / "pictures" / name).read_bytes()
     width, _ = struct.unpack(">II", content[16:24])  # of a PNG: its header comes first (ISO/IEC 15948)
     assert content.startswith(b"\x89PNG")
@@ -36,7 +36,7 @@ def test_a_picture_in_the_repository_is_small_and_as_wide_as_a_page(name):
     assert len(content) < 60_000
 
 
-def test_every_pair_meets_equally_often_and_attention_wins_games():
+def test_tournament_is_complete_and_the_careful_policy_wins():
     payoff = pictures.tournament(cycles=6)
     np.testing.assert_array_equal(payoff.games, 2 * 6 * (1 - np.eye(len(pictures.PLAYERS), dtype=int)))
     players = list(pictures.PLAYERS)
@@ -44,7 +44,7 @@ def test_every_pair_meets_equally_often_and_attention_wins_games():
     assert payoff.ratings().values.argmax() == players.index("careful")
 
 
-def test_four_in_a_row_are_found_in_every_direction_and_across_a_gap():
+def test_completes_four_in_every_direction():
     for down, right in ((0, 1), (1, 0), (1, 1), (1, -1)):
         line = [(1 + i * down, 3 + i * right) if down else (5, 1 + i) for i in range(4)]
         for last in line:

@@ -1,7 +1,7 @@
 """The adapter for RLlib on a real local Ray cluster; it runs in an environment of its own: `nox -s rllib`.
 
-What an episode must play is taken from `wrap` around the bare environment, reset once an episode: the reference knows
-nothing of runners, fragments or restarts. Episodes are numbered by the recorder, in the order in which they begin.
+The expected assignments come from `wrap` around the bare environment, reset once per episode, without runners,
+fragments or restarts. The recorder numbers episodes in the order in which they begin.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ from ray.tune.registry import register_env
 
 import pz_policymap as pm
 from pz_policymap.adapters.rllib import AECSeats, Assignment, ModuleMapping, ParallelSeats, configure, set_mapping
-from pz_policymap.adapters.rllib.assignment import Count
 from pz_policymap.adapters.rllib.callback import AssignPolicies
 from pz_policymap.adapters.rllib.counters import EpisodeCounters
 from pz_policymap.adapters.rllib.environments import seats
+from pz_policymap.adapters.rllib.module_mapping import Count
 
 SEED = 7
 EVERY = 2
-AGENTS = ["zoe", "adam", "mia", "bob"]  # in no order that a set or a sort would give
+AGENTS = ["zoe", "adam", "mia", "bob"]  # neither sorted nor in the order of a set
 
 
 class Meeting(ParallelEnv[str, Any, Any]):
@@ -134,7 +134,7 @@ def cluster():
 
 
 class Recorder:
-    """Writes down every episode that begins or ends, a file a process."""
+    """Records every episode that begins or ends, one file per process."""
 
     def __init__(self, folder: Path, event: str) -> None:
         self.folder, self.event = folder, event
@@ -210,7 +210,7 @@ ITERATIONS = {"aec": 8, "turns": 8, "late_turns": 20}  # where an episode's step
     ("name", "runners"),
     [("aec", 2), ("aec", 0), ("parallel", 0), ("turns", 0), ("late", 0), ("late_turns", 0), ("mixed_end", 0)],
 )
-def test_every_episode_plays_what_wrap_assigns_alone(tmp_path, name, runners):
+def test_assignments_equal_those_of_wrap(tmp_path, name, runners):
     run(make_config(tmp_path, name, runners), iterations=ITERATIONS.get(name, 5))
     recorded = lines(tmp_path)
     begun = by_env(recorded, "start")
@@ -228,7 +228,7 @@ ADDED = "after add_module"
 
 
 class Life:
-    """An algorithm that lives through everything, and what each phase of its life recorded."""
+    """An algorithm with killed runners, an added module and a checkpoint, and the records of each phase."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "recorded"
@@ -257,7 +257,7 @@ class Life:
         self.algorithm.stop()
 
     def train(self, phase: str) -> None:
-        """Trains until every environment has begun a block, those of evaluation too."""
+        """Trains until every environment, evaluation included, has begun a block."""
         for _ in range(40):
             self.algorithm.train()
             begun = [by_env(self.since(group), "start") for group in ("training", "evaluation")]
@@ -266,7 +266,7 @@ class Life:
         self.phases[phase] = {group: self.since(group) for group in ("training", "evaluation")}
 
     def since(self, group: str) -> list[dict[str, Any]]:
-        """What was recorded since the last phase."""
+        """Returns the records since the last phase."""
         return lines(self.folder, group)[sum(len(groups[group]) for groups in self.phases.values()) :]
 
     def played(self, group: str) -> Iterator[tuple[str, int, int, dict[str, str]]]:
@@ -287,7 +287,7 @@ class Life:
 
     @staticmethod
     def kill(group: Any, index: int, unnoticed: bool) -> None:
-        """Kills a runner; where it is back before RLlib's next call, RLlib may not notice."""
+        """Kills a runner; RLlib may not notice if it is back before the next call."""
         actor = group._worker_manager.actors()[index]
         ray.kill(actor, no_restart=False)
         while unnoticed:
@@ -301,7 +301,7 @@ def life(tmp_path_factory):
 
 
 @pytest.mark.parametrize("group", ["training", "evaluation"])
-def test_restarts_and_checkpoints_change_no_number_and_no_assignment(life, group):
+def test_restarts_and_checkpoints_keep_numbers_and_assignments(life, group):
     old = [alone(Meeting, env, 200) for env in range(6)]
     new = [alone(Meeting, env, 200, 4) for env in range(6)]
     followed, drawn = defaultdict(dict), defaultdict(set)
@@ -318,24 +318,24 @@ def test_restarts_and_checkpoints_change_no_number_and_no_assignment(life, group
     assert all(drawn[env, phase] for env in followed for phase in life.phases)
 
 
-def test_the_runners_were_killed_indeed(life):
+def test_runners_were_killed(life):
     pids = {phase: {line["pid"] for line in groups["training"]} for phase, groups in life.phases.items()}
     assert [len(pids[phase]) for phase in pids] == [2] * 5
     assert [len(pids[a] & pids[b]) for a, b in pairwise(pids)] == [1, 1, 1, 0]
 
 
-def test_a_runner_that_knows_no_numbers_refuses_to_begin(tmp_path):
+def test_runner_without_numbers_raises(tmp_path):
     config = configure(make_config(tmp_path, runners=1, envs=1), 3, seed=SEED)
     runner = ray.remote(MultiAgentEnvRunner).remote(config=config, worker_index=1)
     numbers = {"version": 1, "restores": 0, "environments": {"training/0": (4, 4, (0, 0, 0, 0), 0, True)}}
     # A broadcast that reaches a restarted runner first brings numbers, but not the current mapping.
     ray.get(runner.set_state.remote({"env_to_module_connector": {"EpisodeCounters": numbers}}))
-    with pytest.raises(RuntimeError, match="env runner 1 was restarted and has not been told"):
+    with pytest.raises(RuntimeError, match="env runner 1 was restarted and has no episode numbers yet"):
         ray.get(runner.sample.remote(num_episodes=1))
     ray.kill(runner)
 
 
-def test_episodes_that_are_created_and_discarded_do_not_count(tmp_path):
+def test_discarded_episodes_are_not_counted(tmp_path):
     algorithm = configure(make_config(tmp_path, runners=0), 3, seed=SEED, resample_every=EVERY).build_algo()
     for _ in range(4):
         algorithm.env_runner.sample(num_episodes=1)  # creates an episode after the last, and all again at the next call
@@ -346,7 +346,7 @@ def test_episodes_that_are_created_and_discarded_do_not_count(tmp_path):
         assert played == alone(Meeting, env, len(played))
 
 
-def test_a_checkpoint_of_a_local_runner_plays_unfinished_episodes_again(tmp_path):
+def test_checkpoint_of_local_runner_repeats_unfinished_episodes(tmp_path):
     (tmp_path / "recorded").mkdir()
     algorithm = run(make_config(tmp_path / "recorded", runners=0), iterations=3)
     recorded = lines(tmp_path / "recorded")
@@ -361,7 +361,7 @@ def test_a_checkpoint_of_a_local_runner_plays_unfinished_episodes_again(tmp_path
 
 
 @pytest.mark.parametrize("runners", [0, 1])
-def test_a_running_algorithm_that_restores_a_checkpoint_goes_back_to_its_numbers(tmp_path, runners):
+def test_restore_in_a_running_algorithm_resumes_from_saved_numbers(tmp_path, runners):
     (tmp_path / "recorded").mkdir()
     config = make_config(tmp_path / "recorded", runners=runners)
     config.evaluation(evaluation_interval=1, evaluation_duration=2)
@@ -391,7 +391,7 @@ def test_a_running_algorithm_that_restores_a_checkpoint_goes_back_to_its_numbers
             assert len(played) > EVERY
 
 
-def test_a_local_runner_beside_others_has_environments_of_its_own(tmp_path):
+def test_local_runner_beside_others_has_its_own_environments(tmp_path):
     config = make_config(tmp_path, runners=1, envs=2).env_runners(create_local_env_runner=True)
     config.env_runners(create_env_on_local_worker=True)
     algorithm = configure(config, 3, seed=SEED, resample_every=EVERY).build_algo()
@@ -404,7 +404,7 @@ def test_a_local_runner_beside_others_has_environments_of_its_own(tmp_path):
         assert played == alone(Meeting, 2 + env, len(played))  # the runner has environments 0 and 1
 
 
-def test_rllibs_own_environment_fails_where_an_agent_comes_late(tmp_path):
+def test_rllib_wrapper_fails_when_an_agent_joins_mid_episode(tmp_path):
     register_env("late_without_seats", lambda _: ParallelPettingZooEnv(Meeting(late=True)))
     with pytest.raises(KeyError, match="mia"):
         run(make_config(tmp_path, "late_without_seats", runners=0))
@@ -415,15 +415,15 @@ def learner_or(policy: int, agents: list[str], draw: Any) -> dict[str, int]:
     return dict.fromkeys(agents, 0) | ({"mia": policy} if draw.block >= 2 else {})
 
 
-def test_an_assignment_without_a_module_is_an_error_that_names_both(tmp_path):
+def test_assignment_to_a_missing_module_raises(tmp_path):
     config = make_config(tmp_path, runners=1, envs=1).multi_agent(policies={"policy_0", "policy_1"})
-    with pytest.raises(ValueError, match="agent 'mia' is assigned module 'policy_7', which is not among"):
+    with pytest.raises(ValueError, match="module of agent 'mia' must be one of .*, got 'policy_7'"):
         run(config, partial(learner_or, 7), iterations=60)
 
 
-def test_a_population_without_its_modules_is_an_error_at_once(tmp_path):
+def test_population_without_modules_raises_at_construction(tmp_path):
     config = make_config(tmp_path, runners=0).multi_agent(policies={"policy_0", "policy_1"})
-    with pytest.raises(ValueError, match="policy 2 acts by module 'policy_2', which is not among"):
+    with pytest.raises(ValueError, match="module of policy 2 must be one of .*, got 'policy_2'"):
         run(config, 3, iterations=0)
 
 
@@ -448,7 +448,7 @@ ROLES = pm.Roles({"adversary": pm.Uniform([0, 1]), "agent": pm.Uniform([2, 3])},
 TAG_NAMES = ["chaser_0", "chaser_1", "runner_0", "runner_1"]
 
 
-def test_agents_of_different_spaces_meet_by_roles(tmp_path):
+def test_agents_with_different_spaces_work_with_roles(tmp_path):
     run(tag_config(tmp_path, explicit=True), ROLES, names=TAG_NAMES)
     make = partial(simple_tag_v3.parallel_env, max_cycles=5)
     begun = by_env(lines(tmp_path), "start")
@@ -458,7 +458,7 @@ def test_agents_of_different_spaces_meet_by_roles(tmp_path):
         assert played == [{a: TAG_NAMES[int(m[-1])] for a, m in modules.items()} for modules in reference]
 
 
-def test_agents_of_different_spaces_need_them_in_the_module_specs(tmp_path):
+def test_agents_with_different_spaces_need_module_specs(tmp_path):
     with pytest.raises(ValueError, match="different observation spaces"):
         run(tag_config(tmp_path, explicit=False), ROLES, names=TAG_NAMES, iterations=0)
 
@@ -469,7 +469,7 @@ def weights(algorithm: Any) -> dict[str, Any]:
     return {module: {name: np.array(value) for name, value in those.items()} for module, those in state.items()}
 
 
-def test_learners_learn_and_the_others_do_not(tmp_path):
+def test_only_learners_change(tmp_path):
     config = configure(make_config(tmp_path, runners=0), 3, seed=SEED, learners=[1])
     assert config.policies_to_train == ["policy_1"]
     algorithm = config.build_algo()
@@ -483,7 +483,7 @@ def test_learners_learn_and_the_others_do_not(tmp_path):
 
 
 @pytest.mark.parametrize("now", [False, True])
-def test_another_mapping_is_followed_at_the_next_draw_or_now(tmp_path, now):
+def test_set_mapping_takes_effect_at_the_next_draw_or_now(tmp_path, now):
     config = configure(make_config(tmp_path, runners=0, envs=1), pm.Fixed(0), seed=SEED, resample_every=4)
     config.multi_agent(policies={"policy_0", "policy_1"})
     algorithm = config.build_algo()
@@ -501,7 +501,7 @@ def test_another_mapping_is_followed_at_the_next_draw_or_now(tmp_path, now):
     assert "".join(played[:6]) == ("011111" if now else "000011")
 
 
-def test_a_module_that_is_removed_is_played_no_more(tmp_path):
+def test_removed_module_is_not_assigned(tmp_path):
     config = configure(make_config(tmp_path, runners=0), 3, seed=SEED, resample_every=50)
     algorithm = config.build_algo()
     algorithm.train()
@@ -517,7 +517,7 @@ def test_a_module_that_is_removed_is_played_no_more(tmp_path):
     assert set.union(*played[before:]) == {"policy_0", "policy_1"}
 
 
-def test_an_evaluation_may_have_a_mapping_of_its_own(tmp_path):
+def test_evaluation_can_use_another_mapping(tmp_path):
     config = make_config(tmp_path, runners=0)
     everybody_1 = ModuleMapping(pm.Fixed(1), seed=SEED)
     config.evaluation(
@@ -551,7 +551,7 @@ class Seen(ConnectorV2):
         return batch
 
 
-def test_callbacks_and_connectors_that_are_there_are_kept(tmp_path):
+def test_existing_callbacks_and_connectors_are_kept(tmp_path):
     config = make_config(tmp_path, runners=0).callbacks(Counting)
     config.env_runners(env_to_module_connector=lambda env, spaces, device: Seen())
     configure(config, 2, seed=0)
@@ -570,10 +570,13 @@ def test_callbacks_and_connectors_that_are_there_are_kept(tmp_path):
             lambda config: config.env_runners(env_to_module_connector=lambda *_: Seen()),
             "must begin with EpisodeCounters",
         ),
-        (lambda config: config.env_runners(merge_env_runner_states=False), "must be merged and broadcast"),
+        (
+            lambda config: config.env_runners(merge_env_runner_states=False),
+            "merge_env_runner_states and broadcast_env_runner_states must be set",
+        ),
     ],
 )
-def test_what_replaces_a_part_of_it_is_an_error(tmp_path, replace, message):
+def test_replaced_parts_raise(tmp_path, replace, message):
     config = configure(make_config(tmp_path, runners=0), 3, seed=SEED)
     replace(config)
     with pytest.raises((TypeError, ValueError), match=message):
@@ -587,44 +590,44 @@ OLD_STACK = PPOConfig().api_stack(enable_rl_module_and_learner=False, enable_env
     ("arguments", "error", "message"),
     [
         ({"config": "PPO"}, TypeError, "config must be an AlgorithmConfig, got 'PPO'"),
-        ({"mapping": 0}, ValueError, "policies must be from 1"),
-        ({"seed": -1}, ValueError, "seed must be at least 0, got -1"),
-        ({"resample_every": 0}, ValueError, "resample_every must be from 1"),
+        ({"mapping": 0}, ValueError, "must be .*, got 0"),
+        ({"seed": -1}, ValueError, "seed must be .*, got -1"),
+        ({"resample_every": 0}, ValueError, "resample_every must be .*, got 0"),
         ({"names": "abc"}, TypeError, "names must be a sequence of strings, got 'abc'"),
         ({"names": ["a", "b"]}, ValueError, "names must be distinct and at least 3"),
         ({"names": ["a", "b", "a"]}, ValueError, "names must be distinct"),
-        ({"learners": [0.5]}, TypeError, "learners must be an integer, got 0.5"),
+        ({"learners": [0.5]}, TypeError, "learners must be .*, got 0.5"),
         ({"learners": 0}, TypeError, "learners must be a sequence of policies, got 0"),
-        ({"learners": [0, 3]}, ValueError, "learners must act by modules that are there, .*, got 'policy_3'"),
-        ({"names": ["a", "b", "c"], "learners": [3]}, ValueError, "names must name policy 3"),
-        ({"config": OLD_STACK}, ValueError, "config must be of the new API stack"),
+        ({"learners": [0, 3]}, ValueError, "learners must have modules among .*, got 'policy_3'"),
+        ({"names": ["a", "b", "c"], "learners": [3]}, ValueError, "names must have an entry for policy 3"),
+        ({"config": OLD_STACK}, ValueError, "config must use the new API stack"),
         ({"mapping": pm.RoundRobin(3), "warmup_episodes": 2}, ValueError, "warmup_episodes must be 0"),
     ],
 )
-def test_a_wrong_argument_is_named_and_nothing_is_configured(arguments, error, message):
+def test_invalid_arguments_raise_and_configure_nothing(arguments, error, message):
     config = arguments.get("config", PPOConfig())
     with pytest.raises(error, match=message):
         configure(**{"config": config, "mapping": 3, **arguments})
     assert config == "PPO" or not config.is_multi_agent
 
 
-def test_a_mapping_that_spans_fewer_environments_is_an_error(tmp_path):
+def test_mapping_with_too_few_environments_raises(tmp_path):
     with pytest.raises(ValueError, match="env_index must be below num_envs=2"):
         run(make_config(tmp_path, runners=0), pm.Balanced(2, num_envs=2), iterations=0)
 
 
-def test_the_mapping_function_answers_whoever_asks_while_modules_are_built():
+def test_mapping_function_returns_a_module_for_any_agent():
     rule = ModuleMapping(3, names=["a", "b", "c"])
     assert {rule("zoe"), rule("nobody", None), rule(5, MultiAgentEpisode(), worker=None)} == {"a"}
 
 
-def test_an_episode_that_is_played_again_keeps_its_draw_whatever_the_mapping_is_by_then():
+def test_repeated_episode_keeps_its_assignment():
     rule = ModuleMapping(pm.Fixed(1), seed=SEED, resample_every=2)
     assert rule.begin(Count(3, 4, (0, 2)), 0, ("zoe", "bob")).count == Count(4, 4, (0, 2))
     assert rule.begin(Count(3, 2, (0, 2)), 0, ("zoe", "bob")).count == Count(4, 4, (1, 1))
 
 
-def test_an_assignment_survives_pickle_cut_and_state():
+def test_assignment_survives_pickle_cut_and_state():
     assignment = ModuleMapping(3, seed=SEED).begin(None, 0, tuple(AGENTS))
     episode = MultiAgentEpisode(agent_to_module_mapping_fn=pickle.loads(pickle.dumps(assignment)))
     episode.add_env_reset(observations={"zoe": 0, "bob": 0}, infos={})
@@ -646,7 +649,7 @@ def counted(restores: int = 0, **counts: tuple[int, bool]) -> dict[str, Any]:
     return {"version": 1, "restores": restores, "environments": environments}
 
 
-def test_the_later_episode_of_each_environment_is_kept_in_a_merge():
+def test_merge_keeps_the_later_episode_of_each_environment():
     counters = EpisodeCounters()
     counters.set_state(counted(a=(3, True), b=(5, False)))
     counters.begin("c", Count(0, 0, (0,)))
@@ -659,7 +662,7 @@ def test_the_later_episode_of_each_environment_is_kept_in_a_merge():
     assert [counters.last(name).episode for name in "abcd"] == [3, 5, 1, -1]  # what was cut is played again, but c
 
 
-def test_a_restored_checkpoint_sets_numbers_back_and_what_is_older_is_not_heard(tmp_path):
+def test_restored_checkpoint_replaces_older_counts(tmp_path):
     counters, runner = EpisodeCounters(), EpisodeCounters()
     counters.set_state(counted(a=(1, True)))
     checkpoint = counters.save_to_path(str(tmp_path))
@@ -686,7 +689,7 @@ def test_a_restored_checkpoint_sets_numbers_back_and_what_is_older_is_not_heard(
     assert counters.get_state() == counted(restores=2, a=(1, True))
 
 
-def test_a_state_of_another_version_is_refused():
+def test_state_of_another_version_raises():
     with pytest.raises(ValueError, match="version of a state must be 1, got 2"):
         EpisodeCounters().set_state({**counted(), "version": 2})
 
@@ -698,7 +701,7 @@ class Inside(MultiAgentEnv):
     env = SimpleNamespace(possible_agents=["nobody"])
 
 
-def test_seats_are_the_possible_agents_in_their_order():
+def test_seats_are_possible_agents_in_order():
     turns = parallel_to_aec(Meeting())
     for env in (Inside(), ParallelPettingZooEnv(Meeting()), PettingZooEnv(turns), ParallelSeats(Meeting())):
         assert seats(env) == tuple(AGENTS)
@@ -706,7 +709,7 @@ def test_seats_are_the_possible_agents_in_their_order():
 
 
 @pytest.mark.parametrize("agents", [None, []])
-def test_an_environment_without_possible_agents_is_an_error(agents):
+def test_environment_without_possible_agents_raises(agents):
     env = Meeting()
     env.possible_agents = agents
     for make in (ParallelSeats, lambda env: seats(ParallelPettingZooEnv(env))):
@@ -715,13 +718,13 @@ def test_an_environment_without_possible_agents_is_an_error(agents):
 
 
 @pytest.mark.parametrize(("wrapper", "kind"), [(ParallelSeats, "ParallelEnv"), (AECSeats, "AECEnv")])
-def test_an_environment_of_the_other_kind_is_an_error(wrapper, kind):
+def test_environment_of_the_other_kind_raises(wrapper, kind):
     env = parallel_to_aec(Meeting()) if kind == "ParallelEnv" else Meeting()
-    with pytest.raises(TypeError, match=f"env must be a {kind} of PettingZoo, got"):
+    with pytest.raises(TypeError, match=f"env must be a PettingZoo {kind}, got"):
         wrapper(env)
 
 
-def test_the_example_trains_three_modules_and_prints_who_met_whom():
+def test_example_trains_three_modules_and_prints_meetings():
     example = Path(__file__).parents[2] / "examples" / "rllib_population.py"
     done = subprocess.run([sys.executable, str(example)], capture_output=True, text=True, check=True)
     iterations = re.findall(r"iteration (\d): mean returns {(.*)}", done.stdout)

@@ -83,7 +83,7 @@ def test_warmup_episodes_resample_early_as_the_published_code_does():
     assert [published.begin_episode() for _ in range(EPISODES)] == [begin_episode(assigner) for _ in range(EPISODES)]
 
 
-def test_without_mixing_the_published_code_shows_two_policies_in_its_first_episodes_and_ours_never():
+def test_without_mixing_first_episodes_of_the_published_code_mix_policies():
     published, assigner = Published(num_agents=4, mix=False), ours(4, mix=False)
     mixed = []
     for episode in range(EPISODES):
@@ -95,7 +95,7 @@ def test_without_mixing_the_published_code_shows_two_policies_in_its_first_episo
     assert set(mixed) <= {0, 1}  # five early requests of four agents
 
 
-def test_without_mixing_the_published_code_shows_two_policies_where_agents_finish_at_different_times():
+def test_without_mixing_uneven_ends_in_the_published_code_mix_policies():
     rng = np.random.default_rng(0)
     published, assigner = Published(num_agents=2, mix=False), ours(2, mix=False)
     published.begin_episode()
@@ -163,7 +163,7 @@ MAPPINGS = {
 
 
 @pytest.mark.parametrize("name", MAPPINGS)
-def test_asked_agent_by_agent_any_mapping_plays_whole_draws_of_the_global_environment(name):
+def test_requests_per_agent_return_one_draw_per_environment(name):
     mapping, policies = MAPPINGS[name], ours_there(MAPPINGS[name], num_agents=3, resample_every=4)
     rng, episode = np.random.default_rng(0), [0] * 8
     for _ in range(200):
@@ -175,7 +175,7 @@ def test_asked_agent_by_agent_any_mapping_plays_whole_draws_of_the_global_enviro
     assert min(episode) > 8
 
 
-def test_agents_that_end_at_different_times_join_the_episode_that_the_first_of_them_began():
+def test_agents_with_uneven_ends_join_the_first_agents_episode():
     episode_of = pm.FromFunction(lambda agents, draw: dict.fromkeys(agents, draw.episode))
     policies = ours_there(episode_of, resample_every=1, num_policies=100)
     asked = [(agent, policies.get_policy_for_agent("ab".index(agent), 0, 0)) for agent in "abbaaabbab"]
@@ -198,7 +198,7 @@ def steps_with_two_policies(ask, steps=20_000):
     return differ / steps
 
 
-def test_without_mixing_draws_of_different_age_stay_side_by_side_for_one_episode_at_most():
+def test_without_mixing_two_draws_coexist_for_at_most_one_episode():
     """Then 3 of 4 changes differ; counted agent by agent, which drift apart, it would come to 3 of 4 steps."""
     policies, mapping = ours_there(Uniform(NUM_POLICIES, mix=False)), Uniform(NUM_POLICIES, mix=False)
     episodes = [-1, -1]
@@ -216,17 +216,17 @@ def sequence(policies, episodes=40):
     return [[policies.get_policy_for_agent(agent, 0, 3) for agent in (0, 1)] for _ in range(episodes)]
 
 
-def test_the_seed_of_the_configuration_is_honoured():
+def test_seed_of_the_configuration_pins_assignments():
     once, again, other = (sequence(ours_there(Uniform(NUM_POLICIES), seed=seed)) for seed in (1, 1, 2))
     assert once == again != other
 
 
-def test_without_a_seed_every_start_differs():
+def test_without_a_seed_runs_differ():
     once, again = (sequence(ours_there(Uniform(1000), seed=None, num_policies=1000)) for _ in range(2))
     assert once != again
 
 
-def test_the_runners_own_number_of_an_environment_does_not_matter():
+def test_env_idx_of_the_runner_is_ignored():
     policies = ours_there(Uniform(1000), num_policies=1000)
     asked = [[policies.get_policy_for_agent(agent, 0, env) for agent in (0, 1)] for env in range(8)]
     assert asked == [drawn(Uniform(1000), env, 0) for env in range(8)]
@@ -234,11 +234,11 @@ def test_the_runners_own_number_of_an_environment_does_not_matter():
 
 
 @pytest.mark.parametrize("mix", [True, False])
-def test_with_two_arguments_it_does_what_the_published_class_is_meant_to_do(mix):
+def test_default_mapping_is_that_of_the_published_class(mix):
     assert ours_there(pbt_mix_policies_in_one_env=mix).mapping == Uniform(NUM_POLICIES, mix=mix)
 
 
-def test_with_two_arguments_synchronous_mode_is_the_published_one():
+def test_default_mapping_in_synchronous_mode_is_the_published_one():
     published, mine = Published(2, mix=True, async_rl=False).mapping, ours_there(async_rl=False)
     for env in [*range(8), *range(8)]:
         for agent in (0, 1):
@@ -254,22 +254,22 @@ def test_agents_can_have_names_for_mappings_that_read_them():
 @pytest.mark.parametrize(
     ("mapping", "changes", "message"),
     [
-        (Uniform(4), {"batched_sampling": True}, "batched_sampling must be False .* the framework asks no mapping"),
-        (Uniform(4), {"async_rl": False}, r"async_rl=False needs .* as ByEnvIndex\(4\) is, got Uniform"),
-        (Uniform(4, mix=False), {"async_rl": False}, "needs a mapping that is constant"),
-        (pm.Shared(ByEnvIndex(4)), {"async_rl": False}, "needs a mapping that is constant"),
-        (pm.Fixed(0), {"async_rl": False}, r"the same number of seats.* gives them \[16, 0, 0, 0\] in 8"),
-        (ByEnvIndex(2), {"async_rl": False}, r"gives them \[8, 8, 0, 0\]"),
-        (ByEnvIndex(3), {"async_rl": False, "num_policies": 3}, r"gives them \[6, 6, 4\]"),
+        (Uniform(4), {"batched_sampling": True}, "batched_sampling must be False .* uses no mapping"),
+        (Uniform(4), {"async_rl": False}, r"mapping must be ByEnvIndex\(4\) or Fixed .*, got Uniform"),
+        (Uniform(4, mix=False), {"async_rl": False}, "mapping must be ByEnvIndex"),
+        (pm.Shared(ByEnvIndex(4)), {"async_rl": False}, "mapping must be ByEnvIndex"),
+        (pm.Fixed(0), {"async_rl": False}, r"equally many seats .*, got \[16, 0, 0, 0\] from .* in 8"),
+        (ByEnvIndex(2), {"async_rl": False}, r"got \[8, 8, 0, 0\]"),
+        (ByEnvIndex(3), {"async_rl": False, "num_policies": 3}, r"got \[6, 6, 4\]"),
         (Uniform(5), {}, "cfg.num_policies must be at least 5 .* got 4"),
-        (pm.Balanced(4, num_envs=7), {}, "spans num_envs=7 environments, got 8 of cfg"),
-        (pm.Balanced(4, num_envs=8), {"seed": None}, "cfg.seed must be given"),
-        (Uniform(4, replace=False), {"num_agents": 5}, "replace=False needs a policy a seat"),
+        (pm.Balanced(4, num_envs=7), {}, "must be at least 8 .*, got 7"),
+        (pm.Balanced(4, num_envs=8), {"seed": None}, "cfg.seed must be an integer"),
+        (Uniform(4, replace=False), {"num_agents": 5}, "replace=False"),
         (Uniform(4), {"resample_every": 0}, "resample_every must be .* got 0"),
         (Uniform(4), {"agents": ["only one"]}, "agents must name each of the 2 agents"),
     ],
 )
-def test_what_the_framework_could_not_go_on_with_is_refused_at_once(mapping, changes, message):
+def test_mappings_that_the_framework_cannot_use_raise(mapping, changes, message):
     with pytest.raises(ValueError, match=message):
         ours_there(mapping, **changes)
 
@@ -286,7 +286,7 @@ def test_synchronous_mode_accepts_what_is_constant_and_equal(mapping, num_polici
             assert asked == drawn(mapping, env, episode)
 
 
-def test_a_draw_beyond_the_framework_s_policies_is_an_error_that_names_the_mapping():
+def test_draw_beyond_num_policies_raises():
     policies = ours_there(pm.Fixed({0: 0, 1: 9}))
     with pytest.raises(
         ValueError, match=r"Fixed.* must draw policies below cfg.num_policies=4, got 9 in environment 5"
@@ -302,7 +302,7 @@ def test_a_draw_beyond_the_framework_s_policies_is_an_error_that_names_the_mappi
         (pm.Fixed(0), 15, False),
     ],
 )
-def test_a_block_of_less_than_two_rollouts_that_changes_policies_is_warned_about(mapping, episode_steps, warned):
+def test_block_shorter_than_two_rollouts_warns(mapping, episode_steps, warned):
     policies = ours_there(mapping, resample_every=2, rollout=16)
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
@@ -317,7 +317,7 @@ def test_a_block_of_less_than_two_rollouts_that_changes_policies_is_warned_about
     assert all("a block of 2 episodes lasted less than 2 rollouts of 16 steps" in text for text in texts)
 
 
-def test_blocks_of_one_episode_at_the_start_are_short_by_intent():
+def test_warmup_episodes_do_not_warn():
     policies = ours_there(Uniform(4), warmup_episodes=3, rollout=16)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -339,7 +339,7 @@ def run(folder, *arguments, check=True, **settings):
         capture_output=True,
         text=True,
         check=False,
-        timeout=1800,  # the framework may wait for ever
+        timeout=1800,  # the framework may wait forever
     )
     assert not check or process.returncode == 0, process.stdout + process.stderr
     trajectories = defaultdict(list)
@@ -366,7 +366,7 @@ def check_trajectories(trajectories, mapping, environments, resample_every):
             for policy, done in zip(record["policies"], record["dones"], strict=True):
                 assert policy == drawn(mapping, env, episode, resample_every=resample_every)[agent]
                 episode += done
-            # Once training is over nobody gives buffers back, and the framework drops what it has none for.
+            # After training no buffers are returned, and the framework drops trajectories without one.
             assert record["learners"]
             assert set(record["learners"]) <= set(record["policies"])
             changed += len(record["learners"]) > 1
@@ -381,7 +381,7 @@ WORKERS = {
 
 
 @pytest.mark.parametrize("workers", WORKERS)
-def test_a_run_trains_two_policies_and_its_trajectories_are_the_mapping_s(tmp_path, workers):
+def test_trajectories_of_a_run_follow_the_mapping(tmp_path, workers):
     process, trajectories = run(tmp_path, *WORKERS[workers], "--worker_num_splits=2", MAPPING="uniform")
     assert "Traceback" not in process.stdout + process.stderr
     assert min(trained(tmp_path)) >= 500
@@ -393,7 +393,7 @@ def test_a_run_trains_two_policies_and_its_trajectories_are_the_mapping_s(tmp_pa
 
 
 @pytest.mark.parametrize(("name", "mapping"), [("by env index", ByEnvIndex(2)), ("by seat", pm.Fixed({0: 0, 1: 1}))])
-def test_a_synchronous_run_does_not_wait_for_ever(tmp_path, name, mapping):
+def test_synchronous_run_ends(tmp_path, name, mapping):
     arguments = (*WORKERS["serial"], "--async_rl=False", "--batch_size=64")
     _, trajectories = run(tmp_path, *arguments, MAPPING=name)
     assert min(trained(tmp_path)) >= 500
@@ -403,11 +403,11 @@ def test_a_synchronous_run_does_not_wait_for_ever(tmp_path, name, mapping):
 @pytest.mark.parametrize(
     ("arguments", "name", "message"),
     [
-        (["--async_rl=False", "--batch_size=64"], "uniform", "async_rl=False needs a mapping that is constant"),
+        (["--async_rl=False", "--batch_size=64"], "uniform", "mapping must be ByEnvIndex"),
         (["--batched_sampling=True"], "uniform", "batched_sampling must be False"),
     ],
 )
-def test_a_run_that_is_refused_starts_no_worker(tmp_path, arguments, name, message):
+def test_invalid_runs_start_no_worker(tmp_path, arguments, name, message):
     process, trajectories = run(tmp_path, "--num_workers=2", *arguments, check=False, MAPPING=name)
     assert process.returncode != 0
     assert message in process.stderr
@@ -415,5 +415,5 @@ def test_a_run_that_is_refused_starts_no_worker(tmp_path, arguments, name, messa
     assert "ROLLOUT worker" not in process.stdout + process.stderr
 
 
-def test_here_the_package_needs_neither_pettingzoo_nor_a_new_gymnasium():
+def test_adapter_needs_neither_pettingzoo_nor_new_gymnasium():
     assert "pettingzoo" not in sys.modules

@@ -108,7 +108,7 @@ def test_the_checks_of_stable_baselines3_and_of_gymnasium_pass(name):
 
 
 @pytest.mark.parametrize("name", ["networks that draw", "networks whose actions are numbers", "networks that explore"])
-def test_a_seed_fixes_what_a_network_draws_and_another_seed_or_episode_is_another(name):
+def test_seed_fixes_actions_of_opponents(name):
     env = CHECKED[name]()
     played = []
     for seed in (1, 1, None, 2):
@@ -142,7 +142,7 @@ def test_maskable_ppo_learns_in_a_short_run_and_every_episode_is_recorded_in_bot
     assert -1.0 <= mean <= 1.0
 
 
-def test_a_maskable_policy_as_opponent_plays_legal_moves_that_the_seed_fixes_and_leaves_the_trainers_chance_alone():
+def test_maskable_opponent_is_legal_seeded_and_isolated():
     model = small(MaskablePPO, connect_four())
     env = connect_four(opponent=model)
     before = torch.get_rng_state()
@@ -156,7 +156,7 @@ def test_a_maskable_policy_as_opponent_plays_legal_moves_that_the_seed_fixes_and
     assert all(sum(map(int, np.ravel(seen[-1]))) > 6 for seen in others)  # no game ended by an illegal move
 
 
-def test_a_recurrent_policy_as_opponent_remembers_its_seat_as_it_would_alone():
+def test_recurrent_opponent_keeps_its_state():
     env = learner_env(simple_spread_v3.parallel_env(N=3, max_cycles=6), rock, mapping=SEATED)
     model = small(RecurrentPPO, env, "MlpLstmPolicy")
     calls: dict[str, list] = {}
@@ -184,7 +184,7 @@ def test_a_recurrent_policy_as_opponent_remembers_its_seat_as_it_would_alone():
 
 
 @pytest.mark.parametrize("vectorise", [DummyVecEnv, SubprocVecEnv])
-def test_policies_and_mapping_are_exchanged_through_the_vector_environment_while_training(vectorise):
+def test_policies_and_mapping_can_be_replaced_during_training(vectorise):
     venv = VecMonitor(vectorise([rps, rps]))
     try:
         model = small(PPO, venv)
@@ -208,7 +208,7 @@ def example():
     return sb3_self_play
 
 
-def test_the_example_beats_a_random_player_in_95_of_100_games_and_what_it_once_was_from_both_seats(example):
+def test_example_beats_random_and_its_snapshots(example):
     torch.distributions.Distribution.set_default_validate_args(False)
     model, opponents, steps = example.train(seed=0)
     wins, _ = example.play(model, opponents, example.RANDOM, games=200)
@@ -223,7 +223,7 @@ def test_the_example_beats_a_random_player_in_95_of_100_games_and_what_it_once_w
         assert not torch.equal(earlier, later)
 
 
-def test_the_example_plays_every_other_game_in_each_seat(example, monkeypatch):
+def test_example_alternates_seats(example, monkeypatch):
     episodes = []
     monkeypatch.setattr(example.pm.Payoff, "record", lambda ledger, episode: episodes.append(episode.policies))
     model = small(MaskablePPO, connect_four())
@@ -231,7 +231,7 @@ def test_the_example_plays_every_other_game_in_each_seat(example, monkeypatch):
     assert episodes == [(1, 0), (0, 1)] * 3
 
 
-def test_the_example_meets_those_snapshots_by_pfsp_that_it_does_not_beat_and_by_latest_the_recent_ones(example):
+def test_example_weights_of_pfsp_and_latest(example):
     payoff = pm.Payoff(example.FIRST_SNAPSHOT + 2, prior=0.0)
     for _ in range(10):  # the earlier snapshot always wins
         payoff.record(pm.Episode(policies=[example.LEARNER, example.FIRST_SNAPSHOT], returns=[-1.0, 1.0]))
@@ -247,7 +247,7 @@ def test_the_example_meets_those_snapshots_by_pfsp_that_it_does_not_beat_and_by_
     assert weights("latest")[0] <= weights("latest")[1]
 
 
-def test_the_greedy_player_of_the_example_completes_every_line_and_else_plays_at_random(example):
+def test_greedy_player_completes_lines(example):
     assert len(example.LINES) == 69  # as anybody counts who writes about this game
     for line in example.LINES:
         cells = [divmod(int(cell), 7) for cell in line]
@@ -268,7 +268,7 @@ def test_the_greedy_player_of_the_example_completes_every_line_and_else_plays_at
     assert {example.greedy_player(empty, "player_0", {}) for _ in range(200)} == set(range(7))
 
 
-def test_the_example_runs_in_its_short_form_and_draws_its_picture(tmp_path):
+def test_example_short_run_draws_picture(tmp_path):
     picture = tmp_path / "win_rates.png"
     for how in ("pfsp", "latest"):
         run = subprocess.run(

@@ -44,7 +44,7 @@ def whose(first_step, steps):
     return np.array(rows)
 
 
-def test_every_environment_has_an_index_of_its_own_and_mixes_the_policies(example, env):
+def test_environments_have_distinct_indices_and_mix_policies(example, env):
     assert [pm.find_assigner(one).env_index for one in env.vec_envs] == list(range(ENVS))
     player = example.Player(env, example.make_policies(env, SEED), SEED)
     ids = player.rollout(8 * EPISODE).policy_ids.numpy()
@@ -54,7 +54,7 @@ def test_every_environment_has_an_index_of_its_own_and_mixes_the_policies(exampl
     assert len({tuple(pairs[:, one].reshape(-1)) for one in range(ENVS)}) == ENVS
 
 
-def test_no_update_sees_another_policys_rows(example, env, monkeypatch):
+def test_updates_use_own_rows_only(example, env, monkeypatch):
     policies = example.make_policies(env, SEED)
     rollouts, updates = [], []
     rollout, update = example.Player.rollout, example.update
@@ -69,7 +69,7 @@ def test_no_update_sees_another_policys_rows(example, env, monkeypatch):
         own = whose(number * STEPS, STEPS) == index
         for name in example.Experience._fields:
             assert torch.equal(getattr(batch, name), getattr(rollouts[-1], name)[torch.as_tensor(own)]), name
-        with torch.no_grad():  # and the policy has taken these actions itself, as nobody else would have
+        with torch.no_grad():  # the policy itself took these actions
             taken = [other.choice(batch.observations).log_prob(batch.actions) for other in policies]
         assert torch.allclose(taken[index], batch.log_probs, atol=1e-4)
         if number:  # by then they have learned different things
@@ -88,7 +88,7 @@ def test_no_update_sees_another_policys_rows(example, env, monkeypatch):
     assert sum(count for *_, count in updates) == 4 * STEPS * 2 * ENVS  # no row is left out
 
 
-def test_an_advantage_is_made_of_the_values_of_the_policy_that_played(example, env):
+def test_advantages_use_values_of_the_acting_policy(example, env):
     """GAE without bootstrapping over an end, computed row by row and backwards from its definition."""
     policies = example.make_policies(env, SEED)
     for index, policy in enumerate(policies):  # values that tell policies apart: policy i says 10 * i
@@ -115,7 +115,7 @@ def test_an_advantage_is_made_of_the_values_of_the_policy_that_played(example, e
             assert float(experience.advantages[t, row]) == pytest.approx(advantage, rel=1e-3, abs=1e-3)
 
 
-def test_it_learns_so_that_all_four_beat_an_untrained_population(example):
+def test_all_policies_improve(example):
     env = example.make_vector(16, resample_every=4, seed=1)
     policies = example.make_policies(env, seed=1)
     before = example.evaluate(policies, episodes=200, seed=2)
@@ -126,7 +126,7 @@ def test_it_learns_so_that_all_four_beat_an_untrained_population(example):
     assert after.min() > before.max() + 8, (before, after)  # 13 were seen
 
 
-def test_its_short_form_draws_the_curves_of_all_four(tmp_path):
+def test_short_run_draws_all_curves(tmp_path):
     picture = tmp_path / "curves.png"
     short = ["--updates=3", "--steps=50", "--envs=8", "--resample-every=1", "--episodes=20"]
     run = subprocess.run(

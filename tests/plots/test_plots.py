@@ -1,4 +1,4 @@
-"""Pictures show what is in the data, touch nothing global, and never let one text lie on another."""
+"""Pictures show the data, change nothing global, and their texts do not overlap."""
 
 from __future__ import annotations
 
@@ -17,16 +17,14 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 import pz_policymap as pm
-from pz_policymap.plots.fitting import EveryNth
-from pz_policymap.plots.style import POLICY_COLORS, RATE_COLORS, SMALLEST, ink_on, policy_colors, rate_colors
+from pz_policymap.plots.style import POLICY_COLORS, RATE_COLORS, ink_on, policy_colors, rate_colors
 
 LONG = "adversary_{}_of_the_team_with_the_long_name"
-SIZES = [((4.2, 3.2), None), ((9.0, 7.0), "constrained")]  # inches, and what makes room for names
 
 
 @functools.cache
 def ledger(num_policies, games=3, unplayed=frozenset()):
-    """Who has the higher number wins every game but the last; pairs in `unplayed` do not meet."""
+    """A ledger in which the higher policy wins every game but the last; pairs in `unplayed` have no game."""
     payoff = pm.Payoff(num_policies)
     for low, high in itertools.combinations(range(num_policies), 2):
         if (low, high) not in unplayed:
@@ -36,20 +34,19 @@ def ledger(num_policies, games=3, unplayed=frozenset()):
     return payoff
 
 
-def played(num_policies, num_seats=4, episodes=40, **options):
-    """Who plays each seat in each episode."""
-    assigner = pm.PolicyAssigner(num_policies, list(range(num_seats)), seed=3, **options)
-    return np.array([assigner.begin_episodes()[0] for _ in range(episodes)])
+def drawn_ids(num_policies, num_seats=4, episodes=40, **options):
+    """The policy of each seat in each episode."""
+    return pm.assignments(num_policies, range(num_seats), seed=3, episode=range(episodes), **options)
 
 
-def axes_of(size=(6.4, 4.8), layout="constrained"):
-    figure = Figure(figsize=size, layout=layout)
+def axes_of(size=(6.4, 4.8)):
+    figure = Figure(figsize=size, layout="constrained")
     FigureCanvasAgg(figure)
     return figure.subplots()
 
 
 def boxes(axes):
-    """Draws the figure and returns every text that is seen, with the box it fills in pixels."""
+    """Draws the figure and returns every visible text with its box in pixels."""
     figure = axes.figure
     figure.canvas.draw()
     seen = {}
@@ -75,7 +72,7 @@ def boxes(axes):
 
 
 def overlapping(axes):
-    """Returns the pairs of texts that lie on one another, by more than rounding."""
+    """Returns the pairs of texts that overlap by more than rounding."""
     texts, extents = zip(*boxes(axes), strict=True)
     low, high = (np.array([getattr(extent, end) for extent in extents]) for end in ("min", "max"))
     shared = np.minimum(high[:, None], high) - np.maximum(low[:, None], low)
@@ -83,14 +80,13 @@ def overlapping(axes):
 
 
 def cell_texts(axes):
-    """Returns the texts in the cells that are seen once it is drawn, by their place."""
-    axes.figure.canvas.draw()
-    return [(text.get_position(), text.get_text()) for text in axes.texts if text.get_visible()]
+    """Returns the texts in cells and bars, with their positions."""
+    return [(text.get_position(), text.get_text()) for text in axes.texts]
 
 
 PICTURES = {
     "assignments": lambda axes, n: pm.plots.assignments(
-        axes, played(n, num_seats=n, warmup_episodes=3), [LONG.format(i) for i in range(n)], n, 10, 3
+        axes, drawn_ids(n, num_seats=n, warmup_episodes=3), [LONG.format(i) for i in range(n)], n, 10, 3
     ),
     "payoff": lambda axes, n: pm.plots.payoff(axes, ledger(n, unplayed=frozenset({(0, 1)}))),
     "payoff with names": lambda axes, n: pm.plots.payoff(axes, ledger(n), [LONG.format(i) for i in range(n)]),
@@ -101,45 +97,38 @@ PICTURES = {
 
 
 class TestTexts:
-    @pytest.mark.parametrize(("size", "layout"), SIZES)
-    @pytest.mark.parametrize("num_policies", [2, 8, 30])
+    @pytest.mark.parametrize("num_policies", [2, 8, 20, 30])
     @pytest.mark.parametrize("picture", PICTURES)
-    def test_none_lies_on_another_and_none_is_too_small_to_read(self, picture, num_policies, size, layout):
-        axes = axes_of(size, layout)
+    def test_texts_do_not_overlap(self, picture, num_policies):
+        axes = axes_of((9.0, 6.0))
         PICTURES[picture](axes, num_policies)
         assert overlapping(axes) == []
-        sizes = [text.get_fontsize() for text in axes.texts if text.get_visible()]
-        assert min(sizes, default=SMALLEST) >= SMALLEST
 
-    def test_the_search_for_overlaps_finds_some(self):
+    def test_overlaps_are_found(self):
         axes = axes_of()
         pm.plots.payoff(axes, ledger(2))
         axes.text(0.0, 0.2, "0.5")
         axes.text(0.02, 0.22, "0.6")
         assert ("0.5", "0.6") in overlapping(axes)
-        axes = axes_of((4.0, 1.0))
-        axes.set_yticks(np.arange(9), [LONG.format(i) for i in range(9)])
-        assert overlapping(axes)
 
-    def test_numbers_come_and_go_with_the_room_there_is(self):
-        axes = axes_of()
-        pm.plots.payoff(axes, ledger(8))
-        for size, count in [((6.0, 4.5), 2 * 56), ((3.2, 2.4), 56), ((1.6, 1.2), 0), ((6.0, 4.5), 2 * 56)]:
-            axes.figure.set_size_inches(size)
-            assert len(cell_texts(axes)) == count, size
+    @pytest.mark.parametrize(("num_policies", "texts"), [(8, 56), (20, 380), (21, 0)])
+    def test_cells_have_numbers_up_to_20_policies(self, num_policies, texts):
+        axes = pm.plots.payoff(axes_of(), ledger(num_policies))
+        assert len(cell_texts(axes)) == texts
+        assert len(cell_texts(pm.plots.ratings(axes_of(), ledger(num_policies)))) == (num_policies if texts else 0)
+        assert len(cell_texts(pm.plots.shares(axes_of(), np.ones(num_policies)))) == (num_policies if texts else 0)
+        ids = np.arange(num_policies)[:, None]
+        assert len(cell_texts(pm.plots.assignments(axes_of(), ids))) == (num_policies if texts else 0)
 
-    def test_names_come_and_go_with_the_room_there_is_and_stay_beside_their_rows(self):
-        axes = axes_of((6.0, 6.0))
-        pm.plots.ratings(axes, ledger(30), order=range(30))
-        for height, step in [(6.0, 1), (3.5, 2), (1.9, 5), (6.0, 1)]:
-            axes.figure.set_size_inches(6.0, height)
-            axes.figure.canvas.draw()
-            names = [label.get_text() for label in axes.get_yticklabels()]
-            assert [int(name) for name in names] == axes.get_yticks().tolist() == list(range(0, 30, step))
+    @pytest.mark.parametrize(("num_policies", "step"), [(30, 1), (33, 2), (100, 5)])
+    def test_of_many_labels_every_nth_is_shown(self, num_policies, step):
+        axes = pm.plots.ratings(axes_of(), pm.Payoff(num_policies))
+        names = [int(label.get_text()) for label in axes.get_yticklabels()]
+        assert names == axes.get_yticks().tolist() == list(range(0, num_policies, step))
 
-    def test_long_names_keep_both_ends_and_are_numbered_where_these_do_not_tell_them_apart(self):
+    def test_long_names_keep_both_ends_and_get_numbers_where_they_become_equal(self):
         def names(*agents):
-            axes = pm.plots.assignments(axes_of(), played(2, num_seats=2), agents)
+            axes = pm.plots.assignments(axes_of(), drawn_ids(2, num_seats=2), agents)
             return [label.get_text() for label in axes.get_yticklabels()]
 
         assert names("adversary_0", "an_adversary_whose_name_is_long_1") == [
@@ -149,8 +138,8 @@ class TestTexts:
         alike = "same_beginning_{}_and_the_same_end"
         assert names(alike.format(0), alike.format(1)) == ["0 same_beginni…the_same_end", "1 same_beginni…the_same_end"]
 
-    def test_a_name_is_no_formula(self):
-        axes = pm.plots.assignments(axes_of(), played(2, num_seats=2), ["$x$", "a_b^c"])
+    def test_dollar_signs_in_names_are_shown(self):
+        axes = pm.plots.assignments(axes_of(), drawn_ids(2, num_seats=2), ["$x$", "a_b^c"])
         shown = [text for text, _ in boxes(axes)]
         assert r"\$x\$" in shown  # as matplotlib spells a dollar sign
         assert "a_b^c" in shown
@@ -158,8 +147,8 @@ class TestTexts:
 
 class TestAssignments:
     @pytest.mark.parametrize("num_policies", [2, 8, 10, 11, 30])
-    def test_every_cell_has_the_colour_of_the_policy_that_played(self, num_policies):
-        ids = played(num_policies, resample_every=7)
+    def test_each_cell_has_the_colour_of_its_policy(self, num_policies):
+        ids = drawn_ids(num_policies, resample_every=7)
         ids[14:21, 2] = -1
         axes = pm.plots.assignments(axes_of(), ids, num_policies=num_policies)
         (image,) = axes.images
@@ -170,7 +159,7 @@ class TestAssignments:
         np.testing.assert_allclose(colors[ids.T >= 0], expected[ids.T >= 0])
         assert len({tuple(color) for color in policy_colors(num_policies)(np.arange(num_policies))}) == num_policies
 
-    def test_the_number_of_the_policy_stands_in_the_middle_of_every_block_of_every_seat(self):
+    def test_the_policy_is_written_in_the_middle_of_each_block(self):
         ids = np.repeat([[0, 1], [1, 1], [3, -1]], [2, 4, 4], axis=0)
         axes = pm.plots.assignments(axes_of(), ids)
         expected = [((0.5, 0), "0"), ((3.5, 0), "1"), ((7.5, 0), "3"), ((0.5, 1), "1"), ((3.5, 1), "1")]
@@ -181,84 +170,81 @@ class TestAssignments:
         [
             ({}, [3.5, 7.5]),  # where the assignments change
             ({"resample_every": 4}, [3.5, 7.5]),
-            ({"resample_every": 2}, [1.5, 3.5, 5.5, 7.5, 9.5]),  # draws that changed nothing are seen
+            ({"resample_every": 2}, [1.5, 3.5, 5.5, 7.5, 9.5]),  # resamples that changed nothing are shown
             ({"resample_every": 4, "warmup_episodes": 2}, [0.5, 3.5, 7.5]),
+            ({"resample_every": 12}, [3.5, 7.5]),  # changes within a block are shown
         ],
     )
-    def test_a_gap_is_where_a_draw_was_made(self, options, borders):
+    def test_gaps_are_at_resamples(self, options, borders):
         ids = np.repeat([[0], [1], [0]], 4, axis=0)
         axes = pm.plots.assignments(axes_of(), ids, **options)
         gaps = next(lines for lines in axes.collections if isinstance(lines, LineCollection))
         assert [segment[0][0] for segment in gaps.get_segments()] == borders
 
-    def test_who_is_nobody_is_hatched(self):
-        ids = np.array([[0, 1], [0, 1], [0, -1]])
-        axes = pm.plots.assignments(axes_of(), ids)
-        (hatched,) = [c for c in axes.collections if c.get_hatch()]
-        (outline,) = hatched.get_paths()
-        assert outline.get_extents().extents.tolist() == [1.5, 0.5, 2.5, 1.5]
+    def test_absent_agents_are_hatched(self):
+        axes = pm.plots.assignments(axes_of(), np.array([[0, 1], [0, 1], [0, -1]]))
+        assert axes.images[0].get_array().mask.tolist() == [[False] * 3, [False, False, True]]
+        assert [patch.get_hatch() for patch in axes.patches] == ["////"]
+        assert not pm.plots.assignments(axes_of(), np.array([[0, 1]])).patches
 
     @pytest.mark.parametrize(
         ("arguments", "error", "message"),
         [
-            ({"policy_ids": [0, 1]}, ValueError, r"policy_ids must have the shape \(num_episodes, num_seats\).*\(2,\)"),
-            ({"policy_ids": np.zeros((0, 2), int)}, ValueError, r"policy_ids must .* got shape \(0, 2\)"),
-            ({"policy_ids": [[0, 1], [0]]}, ValueError, "policy_ids must have the shape"),
+            ({"policy_ids": [0, 1]}, ValueError, r"policy_ids must have shape \(num_episodes, num_seats\).*\(2,\)"),
+            ({"policy_ids": np.zeros((0, 2), int)}, ValueError, r"policy_ids must have shape .*, got \(0, 2\)"),
             ({"policy_ids": [[0.0, 1.0]]}, TypeError, "policy_ids must be integers, got float64"),
             ({"policy_ids": [[True, False]]}, TypeError, "policy_ids must be integers, got bool"),
-            ({"policy_ids": [[0, -2]]}, ValueError, r"policy_ids must be from -1 \(nobody\) to \d+, got -2 to 0"),
-            ({"agents": ["a"]}, ValueError, r"agents must hold 2 names, one a seat, got 1: \['a'\]"),
-            ({"agents": "ab"}, TypeError, "agents must be a sequence, one name a seat, got 'ab'"),
-            ({"num_policies": 1}, ValueError, "num_policies must be at least 2, got 1"),
-            ({"resample_every": 0}, ValueError, "resample_every must be from 1"),
-            ({"resample_every": 3}, ValueError, "resample_every=3 and warmup_episodes=0, but they change at episode 1"),
-            ({"warmup_episodes": 2}, ValueError, "warmup_episodes=2 needs resample_every, got None"),
+            ({"policy_ids": [[0, -2]]}, ValueError, r"policy_ids must be from -1 to \d+, got -2 to 0"),
+            ({"agents": ["a"]}, ValueError, r"agents must hold 2 names, got 1: \['a'\]"),
+            ({"num_policies": 1}, ValueError, "num_policies must be .*, got 1"),
+            ({"resample_every": 0}, ValueError, "resample_every must be .*1.*, got 0"),
         ],
     )
-    def test_what_cannot_be_drawn_is_named(self, arguments, error, message):
+    def test_invalid_arguments_raise(self, arguments, error, message):
         arguments = {"policy_ids": [[0, 1], [1, 0]], **arguments}
         with pytest.raises(error, match=message):
             pm.plots.assignments(axes_of(), **arguments)
 
 
 class TestPayoff:
-    def test_cells_are_win_rates_by_rating_with_the_diagonal_blank_and_unplayed_pairs_hatched(self):
+    def test_cells_are_win_rates_with_a_blank_diagonal_and_hatched_unplayed_pairs(self):
         payoff = ledger(4, games=4, unplayed=frozenset({(0, 2)}))
         axes = pm.plots.payoff(axes_of(), payoff)
-        order = [3, 2, 1, 0]  # who has the higher number wins
+        order = [3, 2, 1, 0]  # the higher policy wins
         drawn = axes.images[0].get_array()
         expected = payoff.win_rates[np.ix_(order, order)]
         blank = np.eye(4, dtype=bool)
         blank[1, 3] = blank[3, 1] = True  # 2 against 0
         np.testing.assert_array_equal(drawn.mask, blank)
         np.testing.assert_array_equal(drawn.data[~blank], expected[~blank])
-        (hatched,) = [c for c in axes.collections if c.get_hatch()]
-        corners = sorted(tuple(path.get_extents().extents) for path in hatched.get_paths())
-        assert corners == [(0.5, 2.5, 1.5, 3.5), (2.5, 0.5, 3.5, 1.5)]
+        assert [patch.get_hatch() for patch in axes.patches] == ["////"]
+        np.testing.assert_array_equal(axes.images[1].get_array().mask, ~np.eye(4, dtype=bool))
         for labels in (axes.get_xticklabels(), axes.get_yticklabels()):
             assert [label.get_text() for label in labels] == ["3", "2", "1", "0"]
 
-    def test_numbers_are_the_win_rate_and_below_it_the_games(self):
-        payoff = ledger(2, games=4)  # three wins of four, and one and one beforehand: 4 of 6
+    def test_numbers_are_the_win_rate_and_the_number_of_games(self):
+        payoff = ledger(2, games=4)  # three wins of four, with a prior of one and one: 4 of 6
         axes = pm.plots.payoff(axes_of(), payoff)
-        assert cell_texts(axes) == [((1, 0), "0.67"), ((0, 1), "0.33"), ((1, 0), "4"), ((0, 1), "4")]
+        assert cell_texts(axes) == [((1, 0), "0.67\n4"), ((0, 1), "0.33\n4")]
+        assert "0.67" not in {text for _, text in cell_texts(pm.plots.payoff(axes_of(), ledger(10)))}
+        assert {text for _, text in cell_texts(pm.plots.payoff(axes_of(), ledger(11)))} == {"0.60", "0.40"}
 
-    def test_names_that_columns_have_no_room_for_stand_beside_the_rows_with_the_numbers_of_the_columns(self):
-        names = ["random", "a policy whose name is long", "$"]
-        axes = pm.plots.payoff(axes_of((4.0, 3.0)), ledger(3), names)
-        assert [label.get_text() for label in axes.get_xticklabels()] == ["2", "1", "0"]
-        rows = [label.get_text() for label in axes.get_yticklabels()]
-        assert rows == [r"2 \$", "1 a policy who…name is long", "0 random"]
-        axes = pm.plots.payoff(axes_of(), ledger(3), ["a", "b", "c"])
-        assert [label.get_text() for label in axes.get_xticklabels()] == ["c", "b", "a"]
+    def test_long_names_of_columns_stand_upright(self):
+        rotations = {
+            length: pm.plots.payoff(axes_of(), pm.Payoff(5), [f"{i:0{length}}" for i in range(5)])
+            .get_xticklabels()[0]
+            .get_rotation()
+            for length in (5, 20)
+        }
+        assert rotations == {5: 0.0, 20: 90.0}
 
-    def test_policies_can_be_chosen_and_named(self):
+    def test_order_and_names_select_policies(self):
         payoff = ledger(4)
         axes = pm.plots.payoff(axes_of(), payoff, names=["a", "b", "c", "d"], order=[1, 3])
         assert [label.get_text() for label in axes.get_yticklabels()] == ["b", "d"]
         assert axes.images[0].get_array()[0, 1] == payoff.win_rates[1, 3]
 
-    def test_a_ledger_without_a_prior_is_ordered_all_the_same(self):
+    def test_a_ledger_without_a_prior_is_ordered(self):
         payoff = pm.Payoff(3, prior=0.0)
         payoff.record(pm.Episode(policies=[0, 2], returns=[0.0, 1.0]))
         axes = pm.plots.payoff(axes_of(), payoff)
@@ -269,9 +255,6 @@ class TestPayoff:
         assert len(with_key.child_axes) == 1
         assert without.child_axes == []
 
-    def test_ticks_can_be_asked_for_without_an_axis(self):
-        assert EveryNth(5, characters=1).tick_values(0.5, 3.0).tolist() == [1, 2, 3]
-
     def test_a_population_of_one_and_a_ledger_without_games_can_be_drawn(self):
         for size in (1, 3):
             axes = pm.plots.payoff(axes_of(), pm.Payoff(size))
@@ -281,22 +264,20 @@ class TestPayoff:
     @pytest.mark.parametrize(
         ("arguments", "error", "message"),
         [
-            ({"payoff": np.eye(3)}, TypeError, "payoff must be a Payoff, got array"),
-            ({"names": ["a"]}, ValueError, "names must hold 3 names, one a policy, got 1"),
+            ({"names": ["a"]}, ValueError, "names must hold 3 names, got 1"),
             ({"order": [0, 3]}, ValueError, r"order\[1\] must be from 0 to 2, got 3"),
             ({"order": [0, 0]}, ValueError, r"order must hold distinct policies, at least one, got \[0, 0\]"),
             ({"order": []}, ValueError, "order must hold distinct policies, at least one"),
-            ({"order": "01"}, TypeError, "order must be a sequence of policies, got '01'"),
         ],
     )
-    def test_what_cannot_be_drawn_is_named(self, arguments, error, message):
+    def test_invalid_arguments_raise(self, arguments, error, message):
         with pytest.raises(error, match=message):
             pm.plots.payoff(axes_of(), **{"payoff": pm.Payoff(3), **arguments})
 
 
 class TestRatings:
     @pytest.mark.parametrize("give", [lambda payoff: payoff, pm.Payoff.ratings], ids=["ledger", "ratings"])
-    def test_points_and_lines_are_ratings_and_their_errors_the_best_on_top(self, give):
+    def test_points_are_ratings_and_lines_their_errors(self, give):
         payoff = ledger(5)
         axes = pm.plots.ratings(axes_of(), give(payoff))
         values, errors = (part[::-1] for part in payoff.ratings())
@@ -320,23 +301,16 @@ class TestRatings:
     @pytest.mark.parametrize(
         ("ratings", "error", "message"),
         [
-            ([1.0, 2.0], TypeError, "ratings must be a Payoff, or what its ratings"),
             (pm.Payoff(3, prior=0.0), ValueError, "prior must be above 0"),
-            (pm.Payoff(2).ratings()._replace(errors=np.zeros(3)), ValueError, "ratings must hold one finite value"),
-            (
-                pm.Payoff(2).ratings()._replace(values=np.array([0.0, np.nan])),
-                ValueError,
-                "ratings must hold one finite",
-            ),
         ],
     )
-    def test_what_cannot_be_drawn_is_named(self, ratings, error, message):
+    def test_invalid_arguments_raise(self, ratings, error, message):
         with pytest.raises(error, match=message):
             pm.plots.ratings(axes_of(), ratings)
 
 
 class TestShares:
-    def test_bars_are_shares_and_marks_are_the_ideal(self):
+    def test_bars_are_shares_and_lines_the_ideal(self):
         axes = pm.plots.shares(axes_of(), [30, 50, 20], ideal=[2, 1, 1], names=["a", "b", "c"])
         assert [float(bar.get_width()) for bar in axes.patches] == [0.3, 0.5, 0.2]
         assert [bar.get_y() + bar.get_height() / 2 for bar in axes.patches] == pytest.approx([0, 1, 2])
@@ -345,11 +319,11 @@ class TestShares:
         assert [text for _, text in cell_texts(axes)] == ["30.0%", "50.0%", "20.0%"]
         assert [label.get_text() for label in axes.get_yticklabels()] == ["a", "b", "c"]
 
-    def test_without_an_ideal_all_are_due_the_same(self):
+    def test_the_default_ideal_is_equal_shares(self):
         axes = pm.plots.shares(axes_of(), [1, 0, 0, 0])
         assert [segment[0][0] for segment in axes.collections[0].get_segments()] == [0.25] * 4
 
-    def test_several_counts_are_compared_side_by_side_and_named(self):
+    def test_several_counts_are_compared_by_name(self):
         axes = pm.plots.shares(axes_of(), {"Balanced": [5, 5], "Uniform": [9, 3]})
         assert [float(bar.get_width()) for bar in axes.patches] == [0.5, 0.5, 0.75, 0.25]
         tops = [(bar.get_y(), bar.get_y() + bar.get_height()) for bar in axes.patches]
@@ -359,19 +333,18 @@ class TestShares:
     @pytest.mark.parametrize(
         ("arguments", "error", "message"),
         [
-            ({"counts": [[1, 2]]}, ValueError, r"counts must have the shape \(num_policies,\).*\(1, 2\)"),
-            ({"counts": []}, ValueError, "counts must have the shape"),
-            ({"counts": [0, 0]}, ValueError, "counts must be finite, not negative and not all 0"),
-            ({"counts": [1, -1]}, ValueError, "counts must be finite, not negative"),
-            ({"counts": ["a", "b"]}, TypeError, "counts must be numbers, one a policy"),
-            ({"counts": {}}, ValueError, "counts must name from 1 to 10 of them, got 0"),
-            ({"counts": {"a": [1, 2], "b": [1]}}, ValueError, r"counts\['b'\] must have the shape \(2,\)"),
-            ({"ideal": [1]}, ValueError, r"ideal must have the shape \(2,\)"),
+            ({"counts": [[1, 2]]}, ValueError, r"counts must have shape \(num_policies,\), got \(1, 2\)"),
+            ({"counts": []}, ValueError, "counts must have shape"),
+            ({"counts": [0, 0]}, ValueError, "counts must be finite numbers >= 0, not all 0"),
+            ({"counts": [1, -1]}, ValueError, "counts must be finite numbers >= 0"),
+            ({"counts": {}}, ValueError, "counts must have from 1 to 10 entries, got 0"),
+            ({"counts": {"a": [1, 2], "b": [1]}}, ValueError, r"counts\['b'\] must have shape \(2,\)"),
+            ({"ideal": [1]}, ValueError, r"ideal must have shape \(2,\)"),
             ({"ideal": [np.nan, 1]}, ValueError, "ideal must be finite"),
-            ({"names": ["a"]}, ValueError, "names must hold 2 names, one a policy"),
+            ({"names": ["a"]}, ValueError, "names must hold 2 names"),
         ],
     )
-    def test_what_cannot_be_drawn_is_named(self, arguments, error, message):
+    def test_invalid_arguments_raise(self, arguments, error, message):
         with pytest.raises(error, match=message):
             pm.plots.shares(axes_of(), **{"counts": [1, 2], **arguments})
 
@@ -386,28 +359,18 @@ DRAW = {
 
 @pytest.mark.parametrize("name", DRAW)
 class TestAxes:
-    def test_the_axes_come_back_and_the_figure_has_no_others(self, name):
+    def test_axes_are_returned_and_no_others_made(self, name):
         axes = axes_of()
         assert DRAW[name](axes) is axes
         assert axes.figure.axes == [axes]
 
-    def test_what_is_no_axes_is_named(self, name):
-        with pytest.raises(TypeError, match="axes must be a matplotlib Axes, got <Figure"):
-            DRAW[name](Figure())
-
-    def test_without_matplotlib_the_command_that_installs_it_is_named(self, name, monkeypatch):
-        axes = axes_of()
-        monkeypatch.setitem(sys.modules, "matplotlib.axes", None)
-        with pytest.raises(ImportError, match=r"python -m pip install 'pz-policymap\[plot\]'"):
-            DRAW[name](axes)
-
 
 def printed_by(code):
-    """What a process of its own prints."""
+    """The output of a separate process."""
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
 
 
-def test_neither_pyplot_nor_the_settings_of_matplotlib_are_touched():
+def test_pyplot_and_settings_are_unchanged():
     code = """
 import io, sys
 from matplotlib import rcParams
@@ -426,7 +389,7 @@ print([name for name in sys.modules if "pyplot" in name], all(rcParams[name] == 
     assert printed_by(code) == "[] True\n"
 
 
-def test_matplotlib_is_imported_by_what_draws_alone():
+def test_import_of_plots_does_not_import_matplotlib():
     assert (
         printed_by("import sys, pz_policymap as pm; pm.plots.payoff; print('matplotlib' in sys.modules)") == "False\n"
     )
@@ -449,7 +412,7 @@ class TestColours:
     def test_win_rates_get_lighter_as_they_rise(self):
         assert (np.diff(self.lightness(rate_colors()(np.linspace(0.0, 1.0, len(RATE_COLORS) * 20)))) > 0.0).all()
 
-    def test_numbers_can_be_read_on_every_colour(self):
+    def test_numbers_have_contrast_on_every_colour(self):
         # The contrast of large text by the Web Content Accessibility Guidelines 2.2 is at least 3.
         from matplotlib.colors import to_rgba
 

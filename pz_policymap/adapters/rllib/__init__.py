@@ -1,16 +1,16 @@
-"""RLlib's new stack (Ray 2.60): all agents of an episode are assigned their modules at once, on any number of runners.
+"""RLlib's new API stack (Ray 2.60): assigns modules to all agents of an episode at once, on any number of runners.
 
     from pz_policymap.adapters.rllib import configure
 
     config = PPOConfig().environment("my_env").env_runners(num_env_runners=2, num_envs_per_env_runner=3)
-    configure(config, pm.Uniform(3), seed=0, resample_every=1)      # last, for it keeps what is there
+    configure(config, pm.Uniform(3), seed=0, resample_every=1)      # last: it keeps callbacks and connectors
     algorithm = config.build_algo()
 
-Policy i acts by the module `policy_i`, or by `names[i]`. Environment i of runner w plays what
-`pm.wrap(env, mapping, seed=0, env_index=(w - 1) * num_envs_per_env_runner + i)` would.
+Policy i is the module `policy_i`, or `names[i]`. Environment i of runner w gets the assignments of
+`pm.wrap(env, mapping, seed=0, env_index=(w - 1) * num_envs_per_env_runner + i)`.
 
-Episode numbers are saved in RLlib's checkpoints. An algorithm that restores an older one while it runs goes back to its
-numbers: what its runners are playing then is played out and not counted.
+Episode numbers are saved in RLlib's checkpoints. If a running algorithm restores an older checkpoint, it resumes from
+those numbers. Episodes that are running at that moment are finished and not counted.
 """
 
 from importlib.util import find_spec
@@ -18,9 +18,9 @@ from importlib.util import find_spec
 if find_spec("ray") is None:
     raise ImportError("pz_policymap.adapters.rllib needs Ray: pip install 'pz-policymap[rllib]'")
 
-from pz_policymap.adapters.rllib.assignment import Assignment as Assignment
 from pz_policymap.adapters.rllib.configure import configure as configure
 from pz_policymap.adapters.rllib.configure import set_mapping as set_mapping
 from pz_policymap.adapters.rllib.environments import AECSeats as AECSeats
 from pz_policymap.adapters.rllib.environments import ParallelSeats as ParallelSeats
+from pz_policymap.adapters.rllib.module_mapping import Assignment as Assignment
 from pz_policymap.adapters.rllib.module_mapping import ModuleMapping as ModuleMapping

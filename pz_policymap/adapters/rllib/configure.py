@@ -1,4 +1,4 @@
-"""`configure`: the way in. `set_mapping`: another mapping while training."""
+"""`configure` puts a mapping into an algorithm's configuration; `set_mapping` changes it during training."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ def configure(
     names: Sequence[str] | None = None,
     learners: Iterable[int] | None = None,
 ) -> Any:
-    """Puts a mapping into an algorithm's configuration: a mapping function, a callback and a connector.
+    """Adds a mapping to an algorithm's configuration: a mapping function, a callback and a connector.
 
-    Call it after the other settings. It keeps callbacks and connectors that are there; `config.callbacks`,
-    `config.multi_agent(policy_mapping_fn=...)` and `config.env_runners(env_to_module_connector=...)` replace its own.
+    Call it after the other settings. It keeps existing callbacks and connectors, but later calls of `config.callbacks`,
+    `config.multi_agent(policy_mapping_fn=...)` and `config.env_runners(env_to_module_connector=...)` replace its parts.
 
     Args:
-        config: An `AlgorithmConfig` of the new stack.
-        mapping: Who plays whom: a `PolicyMapping`, a function (see `FromFunction`) or the size of a population.
-        seed: A non-negative int or several; None takes one from the operating system, once for all runners.
-        resample_every: Episodes a draw is held for, from 1.
-        warmup_episodes: How many episodes at the start draw each for itself, so that a fault shows early.
-        names: The module of every policy, one after the other; None: `policy_0`, `policy_1`, ...
-        learners: The policies that are trained, the others being left as they are; None: all.
+        config: An `AlgorithmConfig` of the new API stack.
+        mapping: A `PolicyMapping`, its text form, a function (see `FromFunction`), or the size of a population.
+        seed: Pins the assignments: an integer >= 0 or several. None: taken from OS entropy, once for all runners.
+        resample_every: Number of episodes between resamples, >= 1.
+        warmup_episodes: Number of first episodes that each resample, so that bugs surface early, >= 0.
+        names: The module of each policy, in order. None: `policy_0`, `policy_1`, ...
+        learners: The policies to train. None: all.
 
     Returns:
         The same configuration.
 
     Raises:
         TypeError: If an argument has the wrong type.
-        ValueError: If a number is out of range, or if the mapping cannot serve.
+        ValueError: If a number is out of range, or if the mapping cannot be used.
 
     Example:
         >>> from ray.rllib.algorithms.ppo import PPOConfig
@@ -56,7 +56,7 @@ def configure(
     if not isinstance(config, AlgorithmConfig):
         raise TypeError(f"config must be an AlgorithmConfig, got {config!r}")
     if not config.enable_env_runner_and_connector_v2:
-        raise ValueError("config must be of the new API stack, got one with enable_env_runner_and_connector_v2=False")
+        raise ValueError("config must use the new API stack, got enable_env_runner_and_connector_v2=False")
     rule = ModuleMapping(mapping, seed, resample_every, warmup_episodes, names)
     earlier = config.policy_mapping_fn.known_names if isinstance(config.policy_mapping_fn, ModuleMapping) else ()
     ours = not config.is_multi_agent or set(config.policies) == set(earlier)
@@ -75,24 +75,24 @@ def configure(
 
 
 def set_mapping(algorithm: Any, mapping: MappingLike, *, names: Sequence[str] | None = None, now: bool = False) -> None:
-    """Lets all runners of an algorithm, those of its evaluation too, follow another rule from the next draw on.
+    """Changes the mapping of all runners of an algorithm, evaluation runners included, from the next draw.
 
-    Weights callables live in the runners' processes, where they do not see what is learned: hand in a mapping with
-    fresh numbers instead. When a module is added or removed at the same time, hand
-    `algorithm.config.policy_mapping_fn.follow(mapping)` to `add_module` or `remove_module`.
+    A weights callable is copied to the runners and does not see new results there: pass a mapping with fresh numbers
+    instead. To add or remove a module at the same time, pass `algorithm.config.policy_mapping_fn.follow(mapping)` to
+    `add_module` or `remove_module`.
 
         for _ in range(100):
             algorithm.train()
             set_mapping(algorithm, pm.Focal(pm.Fixed(0), pm.Weighted(pm.pfsp(payoff.win_rates[0]))))
 
     Args:
-        algorithm: An algorithm whose configuration `configure` has seen.
+        algorithm: An algorithm configured by `configure`.
         mapping: As in `configure`.
-        names: The module of every policy; None: as before.
-        now: Whether every environment draws when its next episode begins, whatever the cadence.
+        names: The module of each policy. None: unchanged.
+        now: Whether each environment resamples when its next episode begins, whatever the cadence.
 
     Raises:
-        TypeError, ValueError: As `configure` does, or if a policy has no module; the old mapping stays then.
+        TypeError, ValueError: As `configure`, or if a policy has no module; the mapping is then unchanged.
     """
     if not isinstance(algorithm, Algorithm):
         raise TypeError(f"algorithm must be an Algorithm, got {algorithm!r}")
@@ -103,7 +103,7 @@ def set_mapping(algorithm: Any, mapping: MappingLike, *, names: Sequence[str] | 
     def follow(runner: Any) -> None:
         runner.config.multi_agent(policy_mapping_fn=rule)
 
-    algorithm.config._is_frozen = False  # as RLlib does it in add_module
+    algorithm.config._is_frozen = False  # as RLlib does in add_module
     algorithm.config.multi_agent(policy_mapping_fn=rule)
     algorithm.config.freeze()
     for group, _ in groups_of(algorithm):
@@ -111,18 +111,18 @@ def set_mapping(algorithm: Any, mapping: MappingLike, *, names: Sequence[str] | 
 
 
 def _trained(learners: Iterable[int], rule: ModuleMapping, modules: Sequence[str]) -> list[str]:
-    """Returns the modules of the policies that learn, or raises where one is not among those that are known."""
+    """Returns the modules of the policies to train, or raises an error if one is unknown."""
     if not isinstance(learners, Iterable) or isinstance(learners, str):
         raise TypeError(f"learners must be a sequence of policies, got {learners!r}")
     trained = [rule.module(integer("learners", policy, 0)) for policy in learners]
     for module in trained:
         if modules and module not in modules:
-            raise ValueError(f"learners must act by modules that are there, {list(modules)}, got {module!r}")
+            raise ValueError(f"learners must have modules among {list(modules)}, got {module!r}")
     return trained
 
 
 class CountersFirst:
-    """Builds the connectors that are there, with the counters before them."""
+    """Builds the existing connectors, with the counters in front."""
 
     def __init__(self, others: Callable[..., Any] | None) -> None:
         self.others = others

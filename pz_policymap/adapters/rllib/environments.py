@@ -1,4 +1,4 @@
-"""RLlib's PettingZoo environments with all seats, and the seats of any environment."""
+"""RLlib's PettingZoo wrappers with all possible agents, and the seats of any environment."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from pz_policymap.arguments import in_order
 class ParallelSeats(ParallelPettingZooEnv):
     """A PettingZoo Parallel environment for RLlib, with all its `possible_agents`, in their order.
 
-    RLlib's own has the agents of the first reset, and fails when another comes late. It also goes on for ever where
-    some agents are terminated and others truncated in the last step; here the episode ends when no agent is left.
+    RLlib's own wrapper only has the agents of the first reset, and fails when another agent joins mid-episode. Its
+    episodes never end if some agents are terminated and others truncated in the last step. Here an episode ends when no
+    agent is left.
 
     Args:
         env: A Parallel environment with `possible_agents`.
 
     Raises:
-        TypeError: If it is no Parallel environment.
+        TypeError: If it is not a Parallel environment.
         ValueError: If it has no `possible_agents`.
 
     Example:
@@ -64,10 +65,10 @@ class AECSeats(PettingZooEnv):
 
 
 def seats(env: Any) -> tuple[Hashable, ...]:
-    """Returns the agents of one of RLlib's environments in seat order.
+    """Returns the agents of an RLlib environment in seat order.
 
-    Of a PettingZoo environment they are its own `possible_agents`: RLlib's wrappers keep a set, whose order differs
-    from process to process.
+    For a PettingZoo environment these are its own `possible_agents`: RLlib's wrappers hold them in a set, whose order
+    differs between processes.
 
     Raises:
         ValueError: If it has none.
@@ -84,9 +85,9 @@ def seats(env: Any) -> tuple[Hashable, ...]:
 
 
 def _check_kind(env: Any, kind: type) -> None:
-    """Raises a TypeError where an environment is not of PettingZoo's kind."""
+    """Raises a TypeError if an environment is not of this PettingZoo class."""
     if not isinstance(env, kind):
-        raise TypeError(f"env must be a {kind.__name__} of PettingZoo, got {env!r}")
+        raise TypeError(f"env must be a PettingZoo {kind.__name__}, got {env!r}")
 
 
 def _seat_all(wrapper: Any, env: Any) -> None:
@@ -101,7 +102,7 @@ def _seat_all(wrapper: Any, env: Any) -> None:
 
 
 def _ended(outcome: tuple[dict[Any, Any], ...], env: Any) -> tuple[dict[Any, Any], ...]:
-    """Says in a step's outcome whether the episode is over."""
+    """Sets `__all__` in the outcome of a step: whether the episode is over."""
     _, _, terminations, truncations, _ = outcome
     del terminations["__all__"], truncations["__all__"]
     over = not env.agents
