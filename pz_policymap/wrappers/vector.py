@@ -281,7 +281,7 @@ class PolicyMapVector(VectorWrapper):
         if self._rows.policy_ids is None:
             raise ResetNeeded(f"{name} cannot be called before reset")
         if self._failed:
-            raise ResetNeeded(f"{name} cannot be called after a failed reset or step: reset all environments first")
+            raise ResetNeeded(f"{name} cannot be called: the last step or reset failed, so reset all environments")
 
 
 def _seed_of_all(seed: Any) -> Any:

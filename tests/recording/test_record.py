@@ -823,6 +823,18 @@ class TestVectors:
         env.step(0)
         assert len(played) == 1
 
+    def test_ledger_in_two_nested_recorders_is_refused(self):
+        payoff = pm.Payoff(2)
+        env = pm.record_results(pm.wrap(ScriptedVector(2), 2, seed=0, agents=2), payoff)
+        with pytest.raises(ValueError, match="sinks must not already record"):
+            pm.record_results(ClipReward(env, 0.0, 1.0), payoff)
+        pm.record_results(env, pm.Payoff(2))
+
+    def test_payoff_without_agents_is_refused(self):
+        with pytest.raises(ValueError, match="agents must be given for a Payoff"):
+            pm.record_results(pm.wrap(ScriptedVector(2), 2, seed=0), pm.Payoff(2))
+        pm.record_results(pm.wrap(ScriptedVector(2), 2, seed=0), pm.Payoff(2), agents=1)
+
     def test_a_mask_of_another_shape_is_refused(self):
         env = pm.record_results(pm.wrap(ScriptedVector(2), 2, seed=0), Log())
         env.reset()
