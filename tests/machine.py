@@ -110,6 +110,7 @@ class Machine(RuleBasedStateMachine):
     """
 
     records, is_vector = True, False
+    recording = {}  # noqa: RUF012  # more arguments of record_results
 
     def __init__(self):
         super().__init__()
@@ -155,11 +156,15 @@ class Machine(RuleBasedStateMachine):
         self.log, self.payoff = Log(), pm.Payoff(NUM_POLICIES)
         self.env = self.policies
         if self.records:
-            self.env = pm.record_results(self.policies, self.payoff, self.log, team_of=self.team_of)
+            self.env = pm.record_results(self.policies, self.payoff, self.log, team_of=self.team_of, **self.recording)
 
     @property
     def assigner(self):
         return self.policies.assigner
+
+    @property
+    def stateful(self):
+        return self.policies if hasattr(self.policies, "load_state_dict") else self.assigner
 
     def together(self, call, *expected, begin):
         """Makes a call and lets the model follow: both succeed, or neither has changed. Returns what came, or None.
@@ -249,10 +254,10 @@ class Machine(RuleBasedStateMachine):
         """The state goes into another object, or back into this one."""
         if where == "file":
             path = self.folder.name + "/state.npz"
-            pm.save(path, assigner=self.assigner, payoff=self.payoff)
+            pm.save(path, assigner=self.stateful, payoff=self.payoff)
             states = pm.load(path)
         else:
-            states = {"assigner": self.assigner.state_dict(), "payoff": self.payoff.state_dict()}
+            states = {"assigner": self.stateful.state_dict(), "payoff": self.payoff.state_dict()}
         self.compared = -1
         if where != "here":
             log = self.log
@@ -261,7 +266,7 @@ class Machine(RuleBasedStateMachine):
             self.log.extend(log)
             self.is_new = True
             self.forget()
-        self.assigner.load_state_dict(states["assigner"])
+        self.stateful.load_state_dict(states["assigner"])
         for model in self.models:
             model.load()
         self.pinned = self.models[0].pinned
@@ -287,7 +292,7 @@ class Machine(RuleBasedStateMachine):
         except (ValueError, RuntimeError):
             return
         path = self.folder.name + "/elsewhere.npz"
-        pm.save(path, assigner=self.assigner)
+        pm.save(path, assigner=self.stateful)
         agents = self.assigner.agents if self.num_envs > 1 else models[0].agents
         settings = self.settings | {"env_index": self.assigner._given_env_index, "num_envs": self.num_envs}
         assert Elsewhere.play(path, KNOBS, models[0].rule, agents, settings, told, count) == expected
@@ -298,7 +303,7 @@ class Machine(RuleBasedStateMachine):
             return
         assert self.assigner.episode.tolist() == [model.episode for model in self.models]
         assert self.assigner.draw_episode.tolist() == [model.draw_episode for model in self.models]
-        state = self.assigner.state_dict()
+        state = self.stateful.state_dict()
         counted = [model.episode - model.unfinished for model in self.models]
         assert np.reshape(state["episode"], -1).tolist() == counted
         if not self.records or self.compared == len(self.episodes) == len(self.log):

@@ -1,4 +1,4 @@
-"""`RecordResultsVector`: what `record_results` makes of a vector environment."""
+"""`RecordResultsVector`: records the results of the episodes of a vector environment."""
 
 from __future__ import annotations
 
@@ -11,26 +11,35 @@ from gymnasium.vector import VectorEnv, VectorWrapper
 from numpy.typing import ArrayLike, NDArray
 from typing_extensions import override
 
+from pz_policymap.batching.nested_arrays import is_tensor, mapped, on_host
 from pz_policymap.mappings.groups import GroupOf
 from pz_policymap.recording.running_episode import Recording, Score, all_of
+from pz_policymap.results.payoff import Payoff
 from pz_policymap.results.sums import added
-from pz_policymap.wrappers.autoreset import NOBODY, Autoreset, Ends, declared_mode, undeclared_mode
-from pz_policymap.wrappers.row_infos import policies_in, terminal_info
-from pz_policymap.wrappers.vector import MASK, PolicyMapVector, agent_names
-from pz_policymap.wrappers.vector_infos import unpacked
+from pz_policymap.wrappers.vector import PolicyMapVector
+from pz_policymap.wrappers.vector_agents import agents_of, known_agents
+from pz_policymap.wrappers.vector_episodes import MASK, Envs, VectorEpisodes, selected_envs
+from pz_policymap.wrappers.vector_infos import check_rows, policies_in, terminal_info, unpacked
 
 if TYPE_CHECKING:
     from gymnasium.vector import AutoresetMode  # which Gymnasium 1.0 does not have
 
-Envs = NDArray[Any]  # the numbers of some environments, from 0
-
 
 class RecordResultsVector(VectorWrapper):
-    """Records what every episode of a vector environment ended with; see `record_results`.
+    """Records the result of every episode of a vector environment; see `record_results`.
 
-    Where an environment has several rows, its episode is over when every row has ended once since it began: rewards
-    of all its rows count until then, and a row's length is the number of steps to its first end. Attributes that are
-    not here, such as `policy_ids`, are the environment's.
+    If an environment has several rows, its episode ends when every row has ended at least once: the rewards of all its
+    rows count until then, and the length of a row is its number of steps until it first ended. Other attributes, such
+    as `policy_ids`, are forwarded to the environment.
+
+    Args:
+        env: A vector environment, tagged by policy wrappers inside or outside its vectorizer.
+        *sinks: As in `record_results`, like all that follow.
+        team_of: As in `record_results`.
+        score: As in `record_results`.
+        info_key: As in `record_results`.
+        agents: As in `record_results`.
+        autoreset_mode: As in `record_results`.
     """
 
     def __init__(
@@ -45,121 +54,158 @@ class RecordResultsVector(VectorWrapper):
     ) -> None:
         super().__init__(env)
         self._recording = Recording(sinks, team_of, score, info_key)
-        self._tagger = _policy_wrapper(env)
-        if agents is None:
-            agents = 1 if self._tagger is None else self._tagger.agents
-        self._agents = tuple(agent_names(agents))
-        seats = len(self._agents)
-        if not seats or env.num_envs % seats:
-            raise ValueError(f"agents must divide the {env.num_envs} rows of the environment, got {seats} agents")
-        self._declared = declared_mode(env, None)
-        self._autoreset = declared_mode(env, autoreset_mode)
-        self._rows = np.arange(env.num_envs).reshape(-1, seats)  # of each environment
-        self._ends = Ends(*self._rows.shape)
+        self._sinks = sinks
+        self._tagger = None
+        for layer in _layers(env):
+            if isinstance(layer, RecordResultsVector):
+                layer.refuse_shared(sinks)
+            elif isinstance(layer, PolicyMapVector):
+                self._tagger = self._tagger or layer
+        if self._tagger is not None:
+            if agents is None and len(self._tagger.agents) > 1:
+                agents = self._tagger.agents
+            autoreset_mode = self._tagger.autoreset_mode  # type: ignore[assignment]  # our own enum
+        told = agents is not None or known_agents(env) is not None
+        self._agents = tuple(agents_of(env, agents))
+        if len(self._agents) == 1 and not told and any(isinstance(sink, Payoff) for sink in sinks):
+            raise ValueError(
+                "agents must be given for a Payoff, which compares the seats of one environment: the number of rows "
+                "per environment, or the names of its agents, got None"
+            )
+        self._episodes = VectorEpisodes.of(env, len(self._agents), autoreset_mode)
+        self._rows = np.arange(env.num_envs).reshape(-1, len(self._agents))  # of each environment
+        self._open = np.zeros(len(self._rows), np.bool_)  # environments with an episode that is not recorded yet
         self._policies = np.zeros(env.num_envs, np.int64)
-        self._returns: NDArray[np.float64] = np.zeros((2, env.num_envs))  # rounded, and what rounding lost
+        self._returns: Any = np.zeros((2, env.num_envs))  # rounded, and what rounding lost; a tensor if rewards are
         self._lengths = np.zeros(env.num_envs, np.int64)
-        self._lasting = np.zeros(env.num_envs, np.int64)  # 1 for rows that have not ended since their episode began
-        self._infos: dict[int, Any] = {}  # the last of each row, where a score asks for them
-        self._playing = np.zeros(len(self._rows), np.bool_)  # whose episode is not recorded yet
-        self._due: Envs = NOBODY  # whom the next step resets
+        self._infos: dict[int, Any] = {}  # the terminal infos of each row, where a score needs them
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}<{self.env!r}>>"
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name == "env":
             raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
         return getattr(self.env, name)
 
+    def refuse_shared(self, sinks: Sequence[Any]) -> None:
+        """Raises a ValueError if one of these sinks already records here: it would count each episode twice."""
+        for sink in sinks:
+            if any(sink is own or sink == own for own in self._sinks):
+                raise ValueError(
+                    f"sinks must not already record the results of this environment, got {sink!r} again: "
+                    f"each episode would count twice"
+                )
+
     @override
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, Any]:
-        """Resets environments; episodes that have not ended are not recorded."""
-        mask = (options or {}).get(MASK)  # before the environment takes it out
-        envs: Envs = np.arange(len(self._rows))
-        if mask is not None:
-            if np.shape(mask) != (self.num_envs,):
-                raise ValueError(f"options[{MASK!r}] must have shape ({self.num_envs},), got {np.shape(mask)}")
-            envs = np.flatnonzero(np.array(mask, np.bool_)[self._rows].all(axis=1))
-        observations, infos = self.env.reset(seed=seed, options=options)  # type: ignore[arg-type]  # lists are taken
-        played = self._played(envs[self._ends.over()[envs]])  # rows may live again: only now is their end certain
-        self._playing[envs] = False
+        """Resets environments; interrupted episodes are not recorded."""
+        mask = (options or {}).get(MASK)  # read before the environment removes it
+        envs = np.arange(len(self._rows)) if mask is None else self._episodes.masked(mask)
+        observations, infos = self.env.reset(seed=seed, options=options)  # type: ignore[arg-type]  # lists are allowed
+        # Where rows may respawn, only the reset confirms that an episode is over.
+        finished = self._finished(envs[self._episodes.over()[envs]])
+        self._open[envs] = False
+        infos = self._checked(infos, observations)
         if self._tagger is not None:
-            self._autoreset = self._tagger._autoreset
-        elif self._autoreset is None:
-            self._autoreset = undeclared_mode(self.env, infos)
-        self._due = np.setdiff1d(self._due, envs)
-        all_of([partial(self._begin, envs, infos), *played])
+            self._episodes.autoreset = self._tagger.autoreset_mode
+        self._episodes.settle_mode(self.env, infos)
+        self._episodes.begin(envs)
+        all_of([partial(self._begin, envs, infos), *finished])
         return observations, infos
 
     @override
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, Any]:
-        """Steps the environments, and records the episodes that are over now."""
+        """Steps the environments, and records the episodes that are over."""
         observations, rewards, terminations, truncations, infos = self.env.step(actions)
-        self._returns[:] = added(self._returns[0], self._returns[1], np.asarray(rewards, np.float64))
-        self._lengths += self._lasting
-        if len(self._due):  # whom this step has reset: what it brought them counts for nobody
-            due, self._due = self._due, NOBODY
-            self._begin(due, infos)
-        ended = np.flatnonzero(np.logical_or(terminations, truncations))
-        if len(ended):
-            self._lasting[ended] = 0
-            if self._recording.score is not None:
-                self._infos.update((row, terminal_info(infos, row)) for row in ended.tolist())
-            self._end(self._ends.after(terminations, truncations), infos)
+        read = self._checked(infos, terminations)
+        self._add(rewards)
+        self._lengths += ~self._episodes.ended
+        change = self._episodes.after_step(terminations, truncations)
+        if self._recording.score is not None:
+            self._infos.update((row, _copied(terminal_info(read, row))) for row in change.rows.tolist())
+        calls: list[Callable[[], None]] = []
+        if len(change.reset):  # this step's rewards count for no episode
+            calls.append(partial(self._begin, change.reset, read))
+        if len(change.over) and not self._episodes.by_hand:
+            calls.append(partial(self._end, change.over, change.restarted, read))
+        all_of(calls)
         return observations, rewards, terminations, truncations, infos
 
     def end_episodes(self, envs: ArrayLike) -> Any:
         """Records the episodes of some environments and begins their next; see `PolicyMapVector.end_episodes`."""
         policy_ids = self.env.end_episodes(envs)  # type: ignore[attr-defined]
-        chosen = np.asarray(envs)
-        over = np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen.astype(np.intp)
-        played = self._played(over)
-        all_of([partial(self._begin, over, {self._recording.info_key: policy_ids}), *played])
+        over = selected_envs(envs, len(self._rows))
+        finished = self._finished(over)
+        self._episodes.begin(over)
+        all_of([partial(self._begin, over, {self._recording.info_key: policy_ids}), *finished])
         return policy_ids
 
-    def _end(self, over: Envs, infos: Any) -> None:
-        """Records episodes that are over, and begins the next ones where the environment has."""
-        if self._autoreset is Autoreset.DISABLED and self._declared is not Autoreset.DISABLED:
-            return  # the simulator alone knows
-        played = self._played(over)
-        if self._autoreset is Autoreset.SAME_STEP:
-            played = [partial(self._begin, over, infos), *played]
-        elif self._autoreset is Autoreset.NEXT_STEP:
-            self._due = over
-        all_of(played)
+    def _end(self, over: Envs, restarted: Envs, infos: Any) -> None:
+        """Records episodes that are over, once their environments have begun the next ones."""
+        finished = self._finished(over)
+        all_of([partial(self._begin, restarted, infos), *finished] if len(restarted) else finished)
+
+    def _checked(self, infos: Any, values: Any) -> Any:
+        """Returns the infos as a dict of arrays or one dict per row, or raises if rows are missing."""
+        infos = unpacked(infos, getattr(self.env.unwrapped, "idx_starts", None))
+        check_rows(self.num_envs, values, infos)
+        return infos
+
+    def _add(self, rewards: Any) -> None:
+        """Adds one reward per row; tensors are summed where they are."""
+        if is_tensor(rewards):
+            if not is_tensor(self._returns):
+                self._returns = rewards.new_tensor(self._returns, dtype=rewards.double().dtype)
+            values = rewards.to(self._returns)
+        else:
+            values = np.asarray(rewards, np.float64)
+        if tuple(values.shape) != (self.num_envs,):
+            raise ValueError(f"rewards must have shape ({self.num_envs},), got {tuple(values.shape)}")
+        self._returns[0], self._returns[1] = added(self._returns[0], self._returns[1], values)
 
     def _begin(self, envs: Envs, infos: Any) -> None:
-        """Begins the episodes of some environments with the policies that their infos name."""
-        if not isinstance(infos, dict):
-            infos = unpacked(infos, getattr(self.env.unwrapped, "idx_starts", None))
+        """Begins the episodes of some environments, with the policies that their infos name."""
         rows = self._rows[envs].reshape(-1)
         self._policies[rows] = policies_in(infos, self._recording.info_key, rows)
         self._returns[:, rows] = 0.0
         self._lengths[rows] = 0
-        self._lasting[rows] = 1
-        self._ends.begin(envs)
-        self._playing[envs] = True
+        self._open[envs] = True
 
-    def _played(self, envs: Envs) -> list[Callable[[], None]]:
-        """Returns calls that hand on the episodes of some environments, those left out where that has been done.
+    def _finished(self, envs: Envs) -> list[Callable[[], None]]:
+        """Returns calls that record the episodes of some environments, except those already recorded.
 
-        They are made once the next episodes have begun, so that an error of one sink touches no other episode.
+        They are called after the next episodes have begun, so that an error of one sink affects no other episode.
         """
-        playing = envs[self._playing[envs]]
-        self._playing[playing] = False
+        finished = envs[self._open[envs]]
+        self._open[finished] = False
+        groups = self._rows[finished]
+        returns_of: NDArray[np.float64] = on_host(self._returns[0, groups])
         calls: list[Callable[[], None]] = []
-        for rows in self._rows[playing]:
-            values = (self._policies[rows].tolist(), self._returns[0, rows].tolist(), self._lengths[rows].tolist())
+        for rows, earned in zip(groups, returns_of.tolist(), strict=True):
+            values = (self._policies[rows].tolist(), earned, self._lengths[rows].tolist())
             policies, returns, lengths = (dict(zip(self._agents, each, strict=True)) for each in values)
             infos = {agent: self._infos.pop(row, {}) for agent, row in zip(self._agents, rows.tolist(), strict=True)}
             calls.append(partial(self._recording.finish, policies, returns, lengths, infos))
         return calls
 
 
-def _policy_wrapper(env: Any) -> PolicyMapVector | None:
-    """Returns the vector policy wrapper inside, if there is one: it knows the agents and how the rows are reset."""
-    while isinstance(env, VectorWrapper):
-        if isinstance(env, PolicyMapVector):
-            return env
-        env = env.env
-    return None
+def _layers(env: Any) -> list[Any]:
+    """Returns a vector environment and those inside its wrappers, outermost first."""
+    layers = [env]
+    while isinstance(layers[-1], VectorWrapper):
+        layers.append(layers[-1].env)
+    return layers
+
+
+def _copied(info: Any) -> Any:
+    """Returns a copy of an info as deep as its arrays, which the environment may write to later."""
+
+    def copied(leaf: Any) -> Any:
+        if is_tensor(leaf):
+            return leaf.clone()
+        return leaf.copy() if isinstance(leaf, np.ndarray) else leaf
+
+    return mapped(copied, info)

@@ -2,79 +2,82 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from gymnasium.error import ResetNeeded
 from gymnasium.vector import VectorEnv, VectorWrapper
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from typing_extensions import override
 
-from pz_policymap.arguments import in_order, integer, text
+from pz_policymap.arguments import text
 from pz_policymap.assigner import PolicyAssigner
 from pz_policymap.assignment import PolicyIds
 from pz_policymap.mappings.conversion import MappingLike
-from pz_policymap.wrappers.autoreset import declared_mode, undeclared_mode
+from pz_policymap.wrappers.autoreset import Autoreset
 from pz_policymap.wrappers.pettingzoo_tags import FORCED
 from pz_policymap.wrappers.reset_options import forced_matchup, taken
-from pz_policymap.wrappers.vector_episodes import RowPolicies
-from pz_policymap.wrappers.vector_infos import FINAL, Finished, check_free, tagged_dict, tagged_list, unpacked
+from pz_policymap.wrappers.row_policies import RowPolicies
+from pz_policymap.wrappers.vector_agents import agents_of
+from pz_policymap.wrappers.vector_episodes import MASK, Envs, VectorEpisodes, selected_envs
+from pz_policymap.wrappers.vector_infos import (
+    FINAL,
+    Finished,
+    check_free,
+    check_rows,
+    tagged_dict,
+    tagged_list,
+    unpacked,
+)
 
 if TYPE_CHECKING:
     from gymnasium.vector import AutoresetMode  # which Gymnasium 1.0 does not have
 
-MASK = "reset_mask"  # the key in reset's options that says which rows are reset
-
 
 class PolicyMapVector(VectorWrapper):
-    """Tags the infos of a vector environment with the policy that plays each row, at `reset` and at every `step`.
+    """Tags the infos of a vector environment with the policy that controls each row, at `reset` and at every `step`.
 
-    `infos["policy_id"]` is an integer array, one policy a row, with its mask `infos["_policy_id"]`. The arrays are
-    read-only and are replaced, never written to, so they may be kept. A list of infos (SuperSuit's) has a plain int in
-    each. Row i is environment `env_index + i`: pinned, it plays what the i-th of `env_fns` would.
+    `infos["policy_id"]` is an integer array, one policy per row, with its mask `infos["_policy_id"]`. The arrays are
+    read-only; they are replaced and never written to, so they may be kept. If infos are a list (SuperSuit's), each
+    has a plain int. With a `seed`, environment i gets the same policies as the i-th of `env_fns`.
 
-    With `agents=k`, rows come in groups of k: the seats of environment 0, then those of environment 1, and so on. Each
-    group is one draw. Its episode is over when every row has ended once since it began; rows that end earlier keep
-    their policy until then. Where rows respawn the simulator alone can tell: see `end_episodes`.
+    With k `agents`, rows come in groups of k: the seats of environment 0, then those of environment 1, and so on. Each
+    group is one draw. Its episode ends when every row has ended at least once; rows that end earlier keep their policy
+    until then. If rows respawn, only the simulator knows when an episode ends: see `end_episodes`.
 
-    When the next policies come depends on the environment's autoreset mode:
+    The environment's autoreset mode decides when the tag of the next episode appears:
 
     - NEXT_STEP: with the observation of the step that resets.
-    - SAME_STEP: in the step that ends an episode, beside the next one's observation. The finished one's policies are
-      in `infos["final_info"]["policy_id"]`.
-    - DISABLED: with `reset(options={"reset_mask": mask})`, which begins episodes in the other modes, too.
+    - SAME_STEP: in the step that ends an episode, beside the next episode's observation. The policies of the finished
+      episode are in `infos["final_info"]["policy_id"]`.
+    - DISABLED: after `reset(options={"reset_mask": mask})`, which begins episodes in the other modes, too.
 
-    It tells what wrappers inside the vectoriser would, with one exception: after an explicit reset in NEXT_STEP,
-    Gymnasium's `AsyncVectorEnv(shared_memory=False)` resets those sub-environments once more, unseen from outside.
+    Rewards, done flags and observations may be arrays or torch tensors; only done flags are copied to the host.
+
+    After an explicit reset in NEXT_STEP, Gymnasium's `AsyncVectorEnv(shared_memory=False)` resets those
+    sub-environments once more. This is the one reset that wrappers inside the vectorizer count and this one does not.
 
     Args:
         env: A vector environment.
-        mapping: Who plays whom: a `PolicyMapping`, a function (see `FromFunction`) or the size of a population.
-        resample_every: Episodes a draw is held for, from 1.
-        warmup_episodes: How many episodes at the start draw each for itself, so that a fault shows early.
-        seed: Pins the assignments: `reset(seed=...)` seeds the environments alone then. None: `reset(seed=s)` also
-            starts the assignments again at episode 0, and without any seed they come from the operating system.
-        env_index: The index of the first environment, from 0.
-        info_key: The key of the tag. One that the environment uses itself is an error.
-        agents: How many rows one environment has, or the names of its agents in seat order; a count names them
-            "agent_0", "agent_1" and so on.
-        autoreset_mode: Where the environment does not declare it. "Disabled" may also be given where it does: no
-            episode ends by itself then, `reset` and `end_episodes` say so.
+        mapping: As in `wrap`, like `resample_every`, `warmup_episodes`, `seed` and `info_key`.
+        env_index: Index of the first environment, >= 0.
+        agents: Number of rows per environment, or the names of its agents in seat order; a number names them
+            "agent_0", "agent_1", ... None: the agents that the environment knows (SuperSuit's do), or else one.
+        autoreset_mode: Required if the environment does not declare it. "Disabled" is always allowed: then episodes
+            end at `reset` and `end_episodes` only.
 
     Attributes:
-        assigner: The `PolicyAssigner` behind the tags, with an environment for every group of rows.
+        assigner: The `PolicyAssigner` behind the tags, with one environment per group of rows.
         info_key: The key of the tag.
-        agents: The agents of one environment in seat order, each of which has a row.
+        agents: The agents of one environment in seat order; each has a row.
 
     Raises:
         TypeError: If an argument has the wrong type, `env` included.
-        ValueError: If a number is out of range, if the rows are no multiple of the agents, if `autoreset_mode` is not
-            known or contradicts the environment, or if the mapping cannot serve these agents or needs a `seed`; at
-            reset and at a step, if `info_key` is taken or the mapping fails; at the first reset, if neither the
-            environment nor the caller says how it resets itself.
-        ResetNeeded: At a step before the first reset, or after a step or a reset that failed in a draw or for a taken
-            `info_key`.
+        ValueError: At construction, if a number is out of range, if the rows are not a multiple of the agents, if
+            `autoreset_mode` contradicts the environment, or if the mapping cannot serve these agents or needs a
+            `seed`. At reset and step, if `info_key` is taken, if the mapping fails, or if rows are missing.
+        ResetNeeded: At a step before the first reset, or after a reset or step that raised such an error.
 
     Example:
         >>> import gymnasium
@@ -94,15 +97,13 @@ class PolicyMapVector(VectorWrapper):
         seed: int | Sequence[int] | None = None,
         env_index: int | None = None,
         info_key: str = "policy_id",
-        agents: int | Sequence[Hashable] = 1,
+        agents: int | Sequence[Hashable] | None = None,
         autoreset_mode: AutoresetMode | str | None = None,
     ) -> None:
         if not isinstance(env, VectorEnv):
             raise TypeError(f"env must be a gymnasium.vector.VectorEnv, got {env!r}")
         super().__init__(env)
-        names = agent_names(agents)
-        if not names or env.num_envs % len(names):
-            raise ValueError(f"agents must divide the {env.num_envs} rows of the environment, got {len(names)} agents")
+        names = agents_of(env, agents)
         self.info_key = text("info_key", info_key)
         self.assigner = PolicyAssigner(
             mapping,
@@ -113,36 +114,39 @@ class PolicyMapVector(VectorWrapper):
             seed=seed,
             env_index=0 if env_index is None else env_index,
         )
-        self._autoreset = declared_mode(env, autoreset_mode)
-        self._takes_mask = self._autoreset is not None
-        self.agents = self.assigner.agents  # now: a state that is loaded may know agents that came late
-        self._rows = RowPolicies(self.assigner)
+        self.agents = self.assigner.agents  # a state loaded later may know agents that joined late
+        self._episodes = VectorEpisodes.of(env, len(names), autoreset_mode)
+        self._takes_mask = self._episodes.autoreset is not None
+        self._rows = RowPolicies(self.assigner, self._episodes)
         self._failed = False  # in the middle of a reset or a step, which may leave some episodes without a draw
         self._everyone = np.ones(env.num_envs, np.bool_)  # the mask of the tag
-        self._everyone.flags.writeable = False
-        self.assigner.watch(self._rows.unfinished)
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._everyone.flags.writeable = False  # which NumPy forgets in a copy
-        self.assigner.watch(self._rows.unfinished)  # which a copied assigner leaves behind
+    def __repr__(self) -> str:
+        envs, seats = self.assigner.num_envs, len(self.agents)
+        return f"<{type(self).__name__}<{self.env}>, {self.assigner.mapping!r}, num_envs={envs}, num_seats={seats}>"
 
     @property
     def policy_ids(self) -> PolicyIds:
-        """The policy that plays each row in its episode, forced ones included; read-only, shape `(num_envs,)`.
+        """The policy that controls each row in its episode, forced ones included; read-only, shape `(num_envs,)`.
 
         Raises:
             AttributeError: Before the first reset.
         """
-        if self._rows.policy_ids is None:
+        policy_ids = self._rows.policy_ids
+        if policy_ids is None:
             raise AttributeError("policy_ids cannot be accessed before reset")
-        return self._rows.policy_ids
+        return policy_ids
+
+    @property
+    def autoreset_mode(self) -> Autoreset | None:
+        """The autoreset mode in use; None before the first reset of an environment that does not declare it."""
+        return self._episodes.autoreset
 
     def set_mapping(self, mapping: MappingLike, now: bool = False) -> None:
-        """Follows another rule from the next draws on; the assignments in force stay.
+        """Follows another mapping from the next draws on; the assignments in force stay.
 
         Args:
-            mapping: A `PolicyMapping`, a function (see `FromFunction`) or the size of a population.
+            mapping: As in `wrap`.
             now: Whether every environment draws when its next episode begins, whatever the cadence.
 
         Raises:
@@ -150,14 +154,30 @@ class PolicyMapVector(VectorWrapper):
         """
         self.assigner.set_mapping(mapping, now)
 
+    def state_dict(self) -> dict[str, Any]:
+        """Returns the state of the assignments for `pz_policymap.save`; unfinished episodes will be repeated."""
+        return self.assigner.state_dict(self._rows.unfinished)
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Resumes from a state: the next episodes get the policies that they would have got. Reset next.
+
+        Args:
+            state: From `state_dict`, in this process or another.
+
+        Raises:
+            TypeError, ValueError: If it does not fit; see `PolicyAssigner.load_state_dict`. Nothing has changed then.
+        """
+        self.assigner.load_state_dict(state)
+        self._rows.forget()
+
     def end_episodes(self, envs: ArrayLike) -> PolicyIds:
         """Begins the next episode of some environments, for simulators that alone know when one is over.
 
         Call it after the step whose observation is the first of the new episode. Wrap with
-        `autoreset_mode="Disabled"`, so that rows which end and respawn end no episode.
+        `autoreset_mode="Disabled"`, so that rows which end and respawn do not end an episode.
 
         Args:
-            envs: Which environments: a boolean mask of shape `(num_envs // k,)`, or their numbers from 0.
+            envs: A boolean mask of the environments, shape `(num_envs // k,)`, or their indices, >= 0.
 
         Returns:
             `policy_ids` after it.
@@ -167,12 +187,8 @@ class PolicyMapVector(VectorWrapper):
             ResetNeeded: Before the first reset.
         """
         self._require_reset("end_episodes")
-        chosen, count = np.asarray(envs), self.assigner.num_envs
-        if chosen.dtype == np.bool_:
-            if chosen.shape != (count,):
-                raise ValueError(f"envs must be a mask of shape ({count},), one an environment, got {chosen.shape}")
-            chosen = np.flatnonzero(chosen)
-        if chosen.size:
+        chosen = selected_envs(envs, self.assigner.num_envs)
+        if len(chosen):
             self._rows.begin(chosen)
         return self.policy_ids
 
@@ -183,24 +199,25 @@ class PolicyMapVector(VectorWrapper):
         """Resets environments, begins their episodes, and draws where a draw is due.
 
         Args:
-            seed: Seeds the environments. Where the assignments are not pinned it also starts them again at episode 0:
-                a list of seeds is one seed; one with a None in it, or together with a `reset_mask`, seeds the
-                environments alone.
-            options: Go to the environment, but for `policy_ids`, a matchup for this episode only: a policy for all
-                rows, a dict from agent to policy, or an integer array of one a row, -1 as drawn. `reset_mask`, a
-                boolean array of shape `(num_envs,)`, is which rows are reset.
+            seed: Seeds the environments. Unless the assignments are pinned, it also restarts the assignment schedule
+                at episode 0; a list of seeds counts as one seed. A list with a None in it, or a seed together with a
+                `reset_mask`, seeds the environments only.
+            options: Passed to the environment, except `policy_ids`: a matchup for this episode only, given as one
+                policy for all rows, a dict from agent to policy, or an integer array with one entry per row (-1: as
+                drawn). `reset_mask`, a boolean array of shape `(num_envs,)`, selects the rows to reset.
 
         Raises:
-            TypeError, ValueError: If an argument is not of the kind above, if a mask takes part of an environment's
-                rows, if the environment's infos use `info_key`, or if the mapping fails. No episode has begun then.
-            KeyError: If a matchup is forced for an agent that is not there.
+            TypeError, ValueError: If an argument is not as above, if a mask selects only some rows of an environment,
+                if the environment's infos use `info_key`, or if the mapping fails. No episode has begun then.
+            KeyError: If a matchup names an agent that does not exist.
         """
         (forced, mask), options = taken(options, FORCED, MASK)
         envs = None if mask is None else self._masked(mask)
         matchup = None if forced is None else forced_matchup(forced, self.assigner, self.agents)
-        observations, infos = self.env.reset(seed=seed, options=options)  # type: ignore[arg-type]  # lists are taken
-        self._failed = True  # whatever raises from here on: the environment has begun anew
-        infos = self._readable(infos)
+        observations, infos = self.env.reset(seed=seed, options=options)  # type: ignore[arg-type]  # lists are allowed
+        self._failed = True  # if anything below raises: the environment has begun an episode
+        infos = self._checked(infos, observations)
+        self._episodes.settle_mode(self.env, infos)
         self._rows.begin(envs, _seed_of_all(seed) if envs is None else None, matchup)
         tagged = self._tagged(infos, None)
         self._failed = False
@@ -211,81 +228,64 @@ class PolicyMapVector(VectorWrapper):
         """Steps the environments; the infos that come back are tagged, terminal ones included."""
         self._require_reset("step")
         observations, rewards, terminations, truncations, infos = self.env.step(actions)
-        self._failed = True  # whatever raises from here on, a Ctrl-C included: the environment has gone on
-        infos = self._readable(infos)
-        played = self.policy_ids
-        finished = self._rows.after_step(self._autoreset, terminations, truncations)
+        self._failed = True  # if anything below raises, a KeyboardInterrupt included: the environment has gone on
+        infos = self._checked(infos, terminations)
+        previous = self.policy_ids
+        finished = self._rows.after_step(terminations, truncations)
         if finished is None and isinstance(infos, dict) and FINAL in infos:
-            finished = Finished(played, ~self._everyone)  # rows that ended before the episode of their environment did
+            finished = Finished(previous, ~self._everyone)  # rows that ended before their environment's episode did
         tagged = self._tagged(infos, finished)
         self._failed = False
         return observations, rewards, terminations, truncations, tagged
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> Any:
-        """Calls a method of every sub-environment, or gets an attribute, where the environment can."""
+        """Calls a method, or gets an attribute, of every sub-environment, if the environment supports it."""
         return self.env.call(name, *args, **kwargs)  # type: ignore[attr-defined]
 
     def get_attr(self, name: str) -> Any:
-        """Gets an attribute of every sub-environment, where the environment can."""
+        """Gets an attribute of every sub-environment, if the environment supports it."""
         return self.env.get_attr(name)  # type: ignore[attr-defined]
 
     def set_attr(self, name: str, values: Any) -> None:
-        """Sets an attribute of every sub-environment, where the environment can."""
+        """Sets an attribute of every sub-environment, if the environment supports it."""
         self.env.set_attr(name, values)  # type: ignore[attr-defined]
 
-    def _readable(self, infos: Any) -> Any:
-        """Returns the infos as a dict of arrays or a list with a dict a row, or raises where the tag has no place."""
-        if not isinstance(infos, dict):
-            infos = unpacked(infos, getattr(self.env.unwrapped, "idx_starts", None))
-        if self._autoreset is None:
-            self._autoreset = undeclared_mode(self.env, infos)
+    def _checked(self, infos: Any, values: Any) -> Any:
+        """Returns the infos as a dict of arrays or one dict per row, or raises if the tag cannot be added."""
+        infos = unpacked(infos, getattr(self.env.unwrapped, "idx_starts", None))
+        check_rows(self.num_envs, values, infos)
         check_free(infos, self.info_key)
         if isinstance(infos, dict):
             check_free(infos, f"_{self.info_key}")  # the mask of the tag
         return infos
 
     def _tagged(self, infos: Any, finished: Finished | None) -> Any:
-        if isinstance(infos, dict):
-            return tagged_dict(infos, self.info_key, self.policy_ids, self._everyone, finished)
-        return tagged_list(infos, self.info_key, self.policy_ids, finished)
+        if not isinstance(infos, dict):
+            return tagged_list(infos, self.info_key, self.policy_ids, finished)
+        self._everyone.flags.writeable = False  # set each time, because NumPy drops the flag in copies and pickles
+        return tagged_dict(infos, self.info_key, self.policy_ids, self._everyone, finished)
 
-    def _masked(self, mask: Any) -> NDArray[np.intp]:
-        """Returns the environments that a mask of rows takes whole, or raises."""
-        name, rows, seats = f"options[{MASK!r}]", np.asarray(mask), len(self.agents)
-        if rows.dtype != np.bool_:
-            raise TypeError(f"{name} must be a boolean array, got {mask!r}")
-        if rows.shape != (self.num_envs,):
-            raise ValueError(f"{name} must have shape ({self.num_envs},), got {rows.shape}")
+    def _masked(self, mask: Any) -> Envs:
+        """Returns the environments that a `reset_mask` selects, or raises."""
+        envs = self._episodes.masked(mask)
+        name = f"options[{MASK!r}]"
         if not self._takes_mask:
-            raise ValueError(f"{name} would reset all rows: {self.env} declares no autoreset_mode and knows no masks")
-        groups = rows.reshape(-1, seats)
-        if (groups != groups[:, :1]).any():
-            raise ValueError(f"{name} must take the {seats} rows of an environment together, got {mask!r}")
-        if (self._rows.policy_ids is None or self._failed) and not rows.all():
+            raise ValueError(f"{name} would reset all rows: {self.env} does not declare an autoreset_mode")
+        if (self._rows.policy_ids is None or self._failed) and len(envs) < self.assigner.num_envs:
             raise ValueError(
-                f"{name} must take all rows at the first reset and after a failed reset or step, got {mask!r}"
+                f"{name} must select all rows at the first reset and after a failed reset or step, got {mask!r}"
             )
-        return np.flatnonzero(groups[:, 0])
+        return envs
 
     def _require_reset(self, name: str) -> None:
         if self._rows.policy_ids is None:
             raise ResetNeeded(f"{name} cannot be called before reset")
         if self._failed:
-            raise ResetNeeded(
-                f"{name} cannot be called: a draw failed in the last step or reset, or infos could not be tagged, "
-                "so all must be reset"
-            )
-
-
-def agent_names(agents: int | Sequence[Hashable]) -> Sequence[Hashable]:
-    """Returns the names of the agents of one environment, a count's made up."""
-    if isinstance(agents, Iterable) and not isinstance(agents, (str, bytes)):
-        return in_order("agents", agents)
-    return [f"agent_{seat}" for seat in range(integer("agents", agents, 1))]
+            raise ResetNeeded(f"{name} cannot be called: the last step or reset failed, so reset all environments")
 
 
 def _seed_of_all(seed: Any) -> Any:
-    """Returns a seed of the vector as the assigner takes it: None where only some environments are seeded."""
+    """Returns a seed of the vector as the assigner takes it; None if only some environments are seeded."""
     if isinstance(seed, Iterable):
         seeds = list(seed)
         return None if None in seeds else seeds

@@ -1,100 +1,186 @@
-"""`RowPolicies`: who plays each row of a batch, as the episodes of its environments end and begin."""
+"""When the episodes of a vector environment begin and end; used for tagging and for recording.
+
+A row is one seat of one environment. Rows come in groups: the seats of environment 0, then those of environment 1, ...
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from gymnasium.vector import VectorEnv
+from numpy.typing import NDArray
 
-from pz_policymap.assigner import PolicyAssigner
-from pz_policymap.assignment import PolicyIds, read_only
-from pz_policymap.wrappers.autoreset import NOBODY, Autoreset, Ends
-from pz_policymap.wrappers.reset_options import AS_DRAWN
-from pz_policymap.wrappers.vector_infos import Finished
+from pz_policymap.batching.nested_arrays import is_tensor, on_host
+from pz_policymap.wrappers.autoreset import Autoreset, declared_mode, undeclared_mode
 
-Envs = NDArray[Any]  # the numbers of some environments, from 0
+MASK = "reset_mask"  # the key in reset's options that selects the rows to reset
+
+Envs = NDArray[np.intp]  # indices of environments, from 0, ascending
+NO_ENVS: Envs = np.empty(0, np.intp)
 
 
-class RowPolicies:
-    """Who plays each row, as the episodes of its environments end and begin.
-
-    Args:
-        assigner: Of the environments; each has as many rows as the assigner has agents.
+class StepChange(NamedTuple):
+    """What one step changed, in this order.
 
     Attributes:
-        policy_ids: The policy of each row, forced ones included, read-only, shape `(num_rows,)`; None before the first
-            episode. Replaced and never written to.
-
-    Example:
-        >>> rows = RowPolicies(PolicyAssigner(8, ["a", "b"], num_envs=2, resample_every=1, seed=1))
-        >>> rows.begin()
-        >>> rows.policy_ids.tolist()
-        [6, 1, 1, 7]
-        >>> over = np.array([False, False, True, True])  # both rows of the second environment
-        >>> finished = rows.after_step(Autoreset.SAME_STEP, over, over)
-        >>> rows.policy_ids.tolist(), finished.policy_ids[finished.rows].tolist()
-        ([6, 1, 4, 6], [1, 7])
+        reset: In NEXT_STEP, the environments that the step reset, because the step before had ended their episode.
+        rows: The rows that ended.
+        over: The environments whose episode ended.
+        restarted: In SAME_STEP, those of them that were reset at once: all.
     """
 
-    def __init__(self, assigner: PolicyAssigner) -> None:
-        self.policy_ids: PolicyIds | None = None
-        self._assigner = assigner
-        self._shape = (assigner.num_envs, len(assigner.agents))
-        self._ends = Ends(*self._shape)
-        self._due: Envs = NOBODY  # the environments that the next step resets
-        self._forced: PolicyIds | None = None  # by environment and seat, where a matchup is forced
+    reset: Envs
+    rows: NDArray[np.intp]
+    over: Envs
+    restarted: Envs
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        if self.policy_ids is not None:
-            read_only(self.policy_ids)  # which NumPy forgets in a copy
 
-    def begin(self, envs: Envs | None = None, seed: Any = None, forced: PolicyIds | None = None) -> None:
-        """Begins the next episode of some environments; if it raises, none has begun.
+class VectorEpisodes:
+    """Tells which environments begin and end an episode at each step, in any autoreset mode.
+
+    The episode of an environment ends when each of its rows has ended at least once since the episode began.
+
+    Args:
+        num_envs: Number of environments, >= 1.
+        num_seats: Number of rows per environment, >= 1.
+        autoreset: The mode, or None until the first reset reveals it.
+        by_hand: Whether only the caller knows when an episode ends: rows end and respawn while it goes on.
+
+    Attributes:
+        num_envs: As above.
+        autoreset: As above.
+        by_hand: As above.
+        ended: The rows that have ended since their episode began, shape `(num_rows,)`.
+
+    Example:
+        >>> episodes = VectorEpisodes(num_envs=2, num_seats=2, autoreset=Autoreset.NEXT_STEP)
+        >>> nothing = [False, False, False, False]
+        >>> episodes.after_step([True, False, False, False], nothing).over.tolist()  # one of its two rows
+        []
+        >>> episodes.after_step(nothing, [False, True, False, True]).over.tolist()
+        [0]
+        >>> episodes.after_step(nothing, nothing).reset.tolist()
+        [0]
+    """
+
+    def __init__(self, num_envs: int, num_seats: int, autoreset: Autoreset | None, by_hand: bool = False) -> None:
+        self.num_envs = num_envs
+        self.autoreset = autoreset
+        self.by_hand = by_hand
+        self.ended = np.zeros(num_envs * num_seats, np.bool_)
+        self._num_seats = num_seats
+        self._due = NO_ENVS  # in NEXT_STEP: the environments that the next step resets
+
+    @classmethod
+    def of(cls, env: VectorEnv[Any, Any, Any], num_seats: int, autoreset_mode: Any) -> VectorEpisodes:
+        """Returns the episodes of a vector environment.
 
         Args:
-            envs: Their numbers; None: all.
-            seed: As in `PolicyAssigner.begin_episodes`.
-            forced: Who plays these episodes, -1 as drawn, by environment and seat, for all environments.
+            env: Declares its mode or not.
+            num_seats: Number of rows per environment.
+            autoreset_mode: The caller's; "Disabled" for an environment that resets itself means `by_hand`.
+
+        Raises:
+            ValueError: As in `declared_mode`.
         """
-        drawn = self._assigner.begin_episodes(envs, seed=seed)
-        drawn = drawn[:, : self._shape[1]]  # a loaded state may know agents that came late, who have no row here
-        self._ends.begin(envs)
+        mode = declared_mode(env, autoreset_mode)
+        by_hand = mode is Autoreset.DISABLED and declared_mode(env, None) is not Autoreset.DISABLED
+        return cls(env.num_envs // num_seats, num_seats, mode, by_hand)
+
+    def settle_mode(self, env: VectorEnv[Any, Any, Any], infos: Any) -> None:
+        """Takes the mode from the infos of the first reset where it is not known yet, or raises a ValueError."""
+        if self.autoreset is None:
+            self.autoreset = undeclared_mode(env, infos)
+
+    def begin(self, envs: Envs | None) -> None:
+        """Begins the next episode of these environments (None: of all)."""
+        self._by_env(self.ended)[slice(None) if envs is None else envs] = False
         if envs is None or envs is self._due:
-            self._due = NOBODY
+            self._due = NO_ENVS
         elif len(self._due):
             self._due = np.setdiff1d(self._due, envs)
-        if forced is not None or self._forced is not None:
-            drawn = self._with_forced(drawn, slice(None) if envs is None else envs, forced)
-        self.policy_ids = read_only(drawn.reshape(-1))
 
-    def after_step(
-        self, autoreset: Autoreset | None, terminations: ArrayLike, truncations: ArrayLike
-    ) -> Finished | None:
-        """Ends and begins episodes after a step, and returns those that this step ended and already began anew."""
-        if len(self._due):
-            self.begin(self._due)
-        ended = self._ends.after(terminations, truncations)
-        if not len(ended) or autoreset is Autoreset.DISABLED:
-            return None
-        if autoreset is Autoreset.NEXT_STEP:
-            self._due = ended
-            return None
-        played = self.policy_ids
-        self.begin(ended)
-        return None if played is None else Finished(played, self._ends.rows_of(ended))
+    def after_step(self, terminations: Any, truncations: Any) -> StepChange:
+        """Returns what a step changed, given its done flags, arrays or tensors of shape `(num_rows,)`."""
+        reset = self._due
+        if len(reset):
+            self.begin(reset)
+        rows = _done_rows(terminations, truncations)
+        if not len(rows):
+            return StepChange(reset, rows, NO_ENVS, NO_ENVS)
+        self.ended[rows] = True
+        over = rows
+        if self._num_seats > 1:
+            envs = np.unique(rows // self._num_seats)
+            over = envs[self._by_env(self.ended)[envs].all(axis=1)]
+        if self.autoreset is Autoreset.NEXT_STEP:
+            self._due = over
+        if self.autoreset is not Autoreset.SAME_STEP:
+            return StepChange(reset, rows, over, NO_ENVS)
+        self.begin(over)
+        return StepChange(reset, rows, over, over)
 
-    def unfinished(self) -> NDArray[np.bool_]:
-        """Returns which environments are in the middle of an episode."""
-        if self.policy_ids is None:
-            return np.zeros(self._shape[0], np.bool_)
-        return ~self._ends.over()
+    def over(self) -> NDArray[np.bool_]:
+        """Returns which environments have ended and have not begun another episode, shape `(num_envs,)`."""
+        over: NDArray[np.bool_] = np.logical_and.reduce(self.ended.reshape(-1, self._num_seats), axis=1)
+        return over
 
-    def _with_forced(self, drawn: PolicyIds, begun: Envs | slice, matchup: PolicyIds | None) -> PolicyIds:
-        """Returns who plays, forced matchups laid over what was drawn; those of episodes that are over are dropped."""
-        forced = np.full(self._shape, AS_DRAWN, np.int32) if self._forced is None else self._forced.copy()
-        forced[begun] = AS_DRAWN if matchup is None else matchup[begun]
-        is_forced = forced != AS_DRAWN
-        self._forced = forced if is_forced.any() else None
-        return np.where(is_forced, forced, drawn)
+    def mask_of(self, envs: Envs) -> NDArray[np.bool_]:
+        """Returns a mask of the rows of these environments, shape `(num_rows,)`."""
+        rows = np.zeros(len(self.ended), np.bool_)
+        self._by_env(rows)[envs] = True
+        return rows
+
+    def masked(self, mask: Any) -> Envs:
+        """Returns the environments that a `reset_mask` of shape `(num_rows,)` selects.
+
+        Raises:
+            TypeError: If it is not a boolean array.
+            ValueError: If it has another shape, or selects only some rows of an environment.
+        """
+        name, rows = f"options[{MASK!r}]", on_host(mask)
+        if rows.dtype != np.bool_:
+            raise TypeError(f"{name} must be a boolean array, got {mask!r}")
+        if rows.shape != self.ended.shape:
+            raise ValueError(f"{name} must have shape {self.ended.shape}, got {rows.shape}")
+        groups = rows.reshape(-1, self._num_seats)
+        if (groups != groups[:, :1]).any():
+            raise ValueError(f"{name} must select the {self._num_seats} rows of an environment together, got {mask!r}")
+        return np.flatnonzero(groups[:, 0])
+
+    def _by_env(self, rows: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Returns a view of the rows by environment; with one seat, one axis is faster."""
+        return rows if self._num_seats == 1 else rows.reshape(-1, self._num_seats)
+
+
+def selected_envs(envs: Any, num_envs: int) -> NDArray[Any]:
+    """Returns environments given as a boolean mask of shape `(num_envs,)` or as indices, as distinct indices.
+
+    Raises:
+        TypeError: If they are neither.
+        ValueError: If the mask has another shape, or if an index is out of range or occurs twice.
+    """
+    chosen = np.asarray(envs)
+    if chosen.dtype == np.bool_:
+        if chosen.shape != (num_envs,):
+            raise ValueError(f"envs must be a mask of shape ({num_envs},), one per environment, got {chosen.shape}")
+        return np.flatnonzero(chosen)
+    if chosen.size == 0:
+        return NO_ENVS
+    if chosen.dtype.kind not in "iu" or chosen.ndim != 1:
+        raise TypeError(f"envs must be integers or a boolean mask, got {envs!r}")
+    if chosen.min() < 0 or chosen.max() >= num_envs or len(np.unique(chosen)) < len(chosen):
+        raise ValueError(f"envs must be distinct indices from 0 to {num_envs - 1}, got {envs!r}")
+    return chosen.astype(np.intp)
+
+
+def _done_rows(terminations: Any, truncations: Any) -> NDArray[np.intp]:
+    """Returns the rows that ended, ascending. Two tensors are joined first, so that one array goes to the host."""
+    if is_tensor(terminations) and is_tensor(truncations):
+        return np.flatnonzero(on_host(terminations.logical_or(truncations)))
+    terminated, truncated = on_host(terminations), on_host(truncations)
+    # Unlike `any`, `argmax` (the first maximum) costs the same at 64 rows and at 16,384.
+    if not (terminated[terminated.argmax()] or truncated[truncated.argmax()]):
+        return NO_ENVS
+    return np.flatnonzero(np.logical_or(terminated, truncated))

@@ -34,7 +34,7 @@ def wrap(
     seed: int | Sequence[int] | None = None,
     env_index: int | None = None,
     info_key: str = "policy_id",
-    agents: int | Sequence[Hashable] = 1,
+    agents: int | Sequence[Hashable] | None = None,
     autoreset_mode: AutoresetMode | str | None = None,
 ) -> PolicyMapVector: ...
 
@@ -83,7 +83,7 @@ def wrap(
     seed: int | Sequence[int] | None = None,
     env_index: int | None = None,
     info_key: str = "policy_id",
-    agents: int | Sequence[Hashable] = 1,
+    agents: int | Sequence[Hashable] | None = None,
     autoreset_mode: AutoresetMode | str | None = None,
 ) -> Any:
     """Wraps an environment so that every agent's info names the policy that plays it.
@@ -122,7 +122,7 @@ def wrap(
         return PolicyMapVector(env, *settings, agents, autoreset_mode)
     for kind, wrapper in _WRAPPERS:
         if isinstance(env, kind):
-            if not (isinstance(agents, int) and agents == 1) or autoreset_mode is not None:
+            if agents is not None or autoreset_mode is not None:
                 raise TypeError(
                     f"agents and autoreset_mode are for vector environments, got agents={agents!r} and "
                     f"autoreset_mode={autoreset_mode!r} for {env!r}"

@@ -204,7 +204,7 @@ class TestStepsThatAreCutShort:
         with pytest.raises(error, match=message):
             step(env)
         vars(env.unwrapped).pop("_infos", None)
-        with pytest.raises(ResetNeeded, match="so all must be reset"):
+        with pytest.raises(ResetNeeded, match="the last step or reset failed"):
             step(env)
         tell(env), env.reset()
         assert env.policy_ids.tolist() == [1, 1]

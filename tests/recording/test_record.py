@@ -761,7 +761,7 @@ class TestVectors:
         assert played[0].scores == (0.0, 1.0)
 
     def test_what_is_not_here_is_the_environments(self):
-        env = pm.record_results(pm.wrap(ScriptedVector(2), 5, seed=0), pm.Payoff(5))
+        env = pm.record_results(pm.wrap(ScriptedVector(2), 5, seed=0), Log())
         env.reset()
         assert env.policy_ids.shape == (2,)
         assert pm.find_assigner(env) is env.assigner
@@ -796,7 +796,7 @@ class TestVectors:
     )
     def test_bad_input_names_the_argument(self, settings, error, message):
         with pytest.raises(error, match=message):
-            pm.record_results(ScriptedVector(3), pm.Payoff(2), **settings)
+            pm.record_results(ScriptedVector(3), Log(), **settings)
 
     @pytest.mark.parametrize(
         ("infos", "error", "message"),
@@ -804,27 +804,39 @@ class TestVectors:
             ({}, ValueError, "infos of row 0 have no 'policy_id'"),
             ({"policy_id": np.array([0, 1, 2]), "_policy_id": np.array([True, False, True])}, ValueError, "row 1"),
             ({"policy_id": np.array([0.0, 1.0, 2.0])}, TypeError, "must be integers"),
-            ({"policy_id": np.array([0, -1, 2])}, ValueError, "must not be negative"),
+            ({"policy_id": np.array([0, -1, 2])}, ValueError, "must be >= 0"),
             ([{"policy_id": 0}, {"policy_id": 0}, {}], ValueError, "row 2"),
         ],
     )
     def test_rows_without_a_tag_are_named(self, infos, error, message):
-        env = pm.record_results(ScriptedVector(3, infos=infos), pm.Payoff(2))
+        env = pm.record_results(ScriptedVector(3, infos=infos), Log())
         with pytest.raises(error, match=message):
             env.reset()
 
     def test_an_environment_that_does_not_say_how_it_resets_is_asked(self):
         infos = {"policy_id": np.array([0, 1])}
         with pytest.raises(ValueError, match="autoreset_mode must be given"):
-            pm.record_results(ScriptedVector(2, mode=None, infos=infos), pm.Payoff(2)).reset()
+            pm.record_results(ScriptedVector(2, mode=None, infos=infos), Log()).reset()
         env, played = ScriptedVector(2, [[0]], mode=None, infos=infos), []
         env = pm.record_results(env, played.append, autoreset_mode="SameStep")
         env.reset()
         env.step(0)
         assert len(played) == 1
 
+    def test_ledger_in_two_nested_recorders_is_refused(self):
+        payoff = pm.Payoff(2)
+        env = pm.record_results(pm.wrap(ScriptedVector(2), 2, seed=0, agents=2), payoff)
+        with pytest.raises(ValueError, match="sinks must not already record"):
+            pm.record_results(ClipReward(env, 0.0, 1.0), payoff)
+        pm.record_results(env, pm.Payoff(2))
+
+    def test_payoff_without_agents_is_refused(self):
+        with pytest.raises(ValueError, match="agents must be given for a Payoff"):
+            pm.record_results(pm.wrap(ScriptedVector(2), 2, seed=0), pm.Payoff(2))
+        pm.record_results(pm.wrap(ScriptedVector(2), 2, seed=0), pm.Payoff(2), agents=1)
+
     def test_a_mask_of_another_shape_is_refused(self):
-        env = pm.record_results(pm.wrap(ScriptedVector(2), 2, seed=0), pm.Payoff(2))
+        env = pm.record_results(pm.wrap(ScriptedVector(2), 2, seed=0), Log())
         env.reset()
         with pytest.raises(ValueError, match=r"options\['reset_mask'\] must have shape \(2,\)"):
             env.reset(options={"reset_mask": np.array([True])})

@@ -368,7 +368,7 @@ class TestGroups:
     def test_a_mask_must_take_the_rows_of_an_environment_together(self):
         env = scripted(4, agents=2)
         env.reset()
-        with pytest.raises(ValueError, match="must take the 2 rows of an environment together"):
+        with pytest.raises(ValueError, match="must select the 2 rows of an environment together"):
             env.reset(options={"reset_mask": np.array([True, True, True, False])})
         env.reset(options={"reset_mask": np.array([False, False, True, True])})
         assert env.assigner.episode.tolist() == [0, 1]
@@ -590,11 +590,11 @@ class TestState:
     @pytest.mark.parametrize(("mode", "finished"), [(NEXT_STEP, [0, 1]), (SAME_STEP, [0, 1]), (DISABLED, [0, 1])])
     def test_a_state_knows_which_episodes_are_unfinished(self, mode, finished):
         env = scripted(2, [[1]], mode)
-        assert env.assigner.state_dict()["episode"].tolist() == [-1, -1]
+        assert env.state_dict()["episode"].tolist() == [-1, -1]
         env.reset()
-        assert env.assigner.state_dict()["episode"].tolist() == [-1, -1]
+        assert env.state_dict()["episode"].tolist() == [-1, -1]
         env.step(0)
-        assert env.assigner.state_dict()["episode"].tolist() == [-1, 0]  # the row that ended has played episode 0
+        assert env.state_dict()["episode"].tolist() == [-1, 0]  # the row that ended has played episode 0
 
     @pytest.mark.parametrize("mode", MODES)
     def test_a_run_that_resumes_plays_what_it_would_have_played(self, mode):
@@ -602,7 +602,7 @@ class TestState:
         env.reset()
         env.step(0)
         resumed = scripted(3, mode=mode, agents=3)
-        resumed.assigner.load_state_dict(env.assigner.state_dict())
+        resumed.load_state_dict(env.state_dict())
         assert ids(resumed.reset()[1]) == drawn[1].tolist()
 
     @pytest.mark.parametrize("copied", [copy.deepcopy, lambda e: pickle.loads(pickle.dumps(e)), cloudpickle.loads])
@@ -620,7 +620,7 @@ class TestState:
         assert not twin.policy_ids.flags.writeable
         for _ in range(8):
             assert ids(env.step(0)[4]) == ids(twin.step(0)[4])
-            assert (env.assigner.state_dict()["episode"] == twin.assigner.state_dict()["episode"]).all()
+            assert (env.state_dict()["episode"] == twin.state_dict()["episode"]).all()
 
     def test_another_mapping_is_followed_from_the_next_draws_or_at_once(self):
         env = scripted(2, [[0], [0], [0, 1], [0, 1]], SAME_STEP, resample_every=2)
@@ -659,7 +659,6 @@ class TestFaults:
             ({"agents": "ab"}, TypeError, "agents must be an integer, got 'ab'"),
             ({"agents": ["a", "a"]}, ValueError, "agents must be distinct"),
             ({"agents": []}, ValueError, "agents must divide the 6 rows of the environment, got 0"),
-            ({"agents": None}, TypeError, "agents must be an integer, got None"),
             ({"autoreset_mode": "sometimes"}, ValueError, "autoreset_mode must be a gymnasium.vector.AutoresetMode"),
             ({"autoreset_mode": "SameStep"}, ValueError, "'NextStep', as the environment declares, got 'SameStep'"),
             ({"mode": "sometimes"}, ValueError, r"env.metadata\['autoreset_mode'\] must be"),
@@ -718,7 +717,7 @@ class TestFaults:
         env.reset()
         with pytest.raises(ValueError, match="weights must be finite"):
             env.step(0), env.step(0)
-        with pytest.raises(ResetNeeded, match="a draw failed in the last step"):
+        with pytest.raises(ResetNeeded, match="the last step or reset failed"):
             env.step(0)
         assert ids(env.reset()[1]) == [1, 1]
         env.step(0)
@@ -735,3 +734,85 @@ def test_other_wrappers_see_the_mask_that_the_environment_inside_takes():
     env.step(0)
     env.reset(options={"reset_mask": np.array([True, False])})
     assert env.episode_lengths.tolist() == [0, 1]
+
+
+class Rows(ScriptedVector):
+    """Returns the rows that `rows` names, as an environment does that is asked for part of its batch."""
+
+    rows = (0, 1, 2, 3)
+
+    def reset(self, *, seed=None, options=None):
+        observations, _ = super().reset(seed=seed, options=options)
+        return observations[list(self.rows)], {"env_id": np.array(self.rows)}
+
+    def step(self, actions):
+        *arrays, _ = super().step(actions)
+        return *(array[list(self.rows)] for array in arrays), {"env_id": np.array(self.rows)}
+
+
+class TestRows:
+    @pytest.mark.parametrize("wrapper", [None, "recorder"])
+    @pytest.mark.parametrize(
+        ("rows", "match"),
+        [((0, 2), "must return 4 rows.*got 2"), ((1, 0, 2, 3), r"infos\['env_id'\] must be 0 to 3 in order")],
+    )
+    def test_batches_with_other_rows_are_refused_at_reset_and_step(self, rows, match, wrapper):
+        bare = Rows(4)
+        env = pm.wrap(bare, 4, seed=0)
+        if wrapper == "recorder":
+            env = pm.record_results(env, [].append)
+        env.reset()
+        env.step(0)
+        bare.rows = rows
+        with pytest.raises(ValueError, match=match):
+            env.step(0)
+        with pytest.raises(ValueError, match=match):
+            env.reset()
+        assert env.assigner.episode.tolist() == [0] * 4
+
+    def test_infos_with_missing_rows_are_refused(self):
+        with pytest.raises(ValueError, match="infos must have 3 entries, one per row, got 2"):
+            scripted(3, declared=False, infos=[{}, {}]).reset()
+
+
+class TestKnownAgents:
+    VECTOR = staticmethod(
+        lambda: concat_vec_envs_v1(MarkovVectorEnv(simple_spread_v3.parallel_env()), num_vec_envs=2, num_cpus=0)
+    )
+
+    def test_agents_of_supersuit_are_found(self):
+        env = pm.wrap(self.VECTOR(), 4, seed=0)
+        assert env.agents == ("agent_0", "agent_1", "agent_2")
+        assert env.assigner.num_envs == 2
+        assert pm.record_results(env, pm.Payoff(4)).agents == env.agents
+
+    @pytest.mark.parametrize("agents", [1, 2, 6])
+    def test_another_number_of_agents_is_refused(self, agents):
+        with pytest.raises(ValueError, match="agents must name the 3 agents .* of each environment, got"):
+            pm.wrap(self.VECTOR(), 4, seed=0, agents=agents)
+
+
+def test_repr_shows_environment_and_mapping():
+    text = repr(scripted(4, mapping=pm.Uniform(4), agents=2))
+    assert text.startswith("<PolicyMapVector<ScriptedVector(num_envs=4)>")
+    assert text.endswith("num_envs=2, num_seats=2>")
+
+
+def test_step_with_torch_flags_equals_arrays():
+    torch = pytest.importorskip("torch")
+
+    class Tensors(ScriptedVector):
+        def step(self, actions):
+            *arrays, infos = super().step(actions)
+            return *map(torch.as_tensor, arrays), infos
+
+    played = [], []
+    for cls, episodes in zip((ScriptedVector, Tensors), played, strict=True):
+        env = pm.wrap(cls(4, [[0, 1], [2], [3]], SAME_STEP), 1000, seed=0, resample_every=1, agents=2)
+        env = pm.record_results(env, episodes.append)
+        env.reset()
+        for _ in range(4):
+            env.step(0)
+        episodes.append(env.policy_ids.tolist())
+    assert len(played[0]) == 3
+    assert played[0] == played[1]

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 import pz_policymap as pm
 from pz_policymap.wrappers.autoreset import Autoreset
-from pz_policymap.wrappers.vector_episodes import RowPolicies
+from pz_policymap.wrappers.row_policies import RowPolicies
+from pz_policymap.wrappers.vector_episodes import VectorEpisodes
 
 EPISODES = 40
 
@@ -53,15 +54,16 @@ def test_rows_play_what_their_environments_would_play_alone(data):
     mode = data.draw(st.sampled_from(Autoreset))
     num_envs, seats, every = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 3)), data.draw(st.integers(1, 3))
     models = [Model(index, seats, every) for index in range(num_envs)]
-    rows = RowPolicies(pm.PolicyAssigner(1000, range(seats), num_envs, seed=3, resample_every=every))
-    assert not rows.unfinished().any()
+    assigner = pm.PolicyAssigner(1000, range(seats), num_envs, seed=3, resample_every=every)
+    rows = RowPolicies(assigner, VectorEpisodes(num_envs, seats, mode))
+    assert not rows.unfinished.any()
     rows.begin()
     some_rows = st.lists(st.booleans(), min_size=num_envs * seats, max_size=num_envs * seats)
     for _ in range(data.draw(st.integers(1, 12))):
         match data.draw(st.sampled_from(["step", "step", "step", "reset", "some", "forced"])):
             case "step":
                 terminations, truncations = data.draw(some_rows), data.draw(some_rows)
-                finished = rows.after_step(mode, terminations, truncations)
+                finished = rows.after_step(terminations, truncations)
                 done = np.reshape(np.logical_or(terminations, truncations), (num_envs, seats)).tolist()
                 played = [model.after_step(mode, ended) for model, ended in zip(models, done, strict=True)]
                 assert (finished is None) == all(ids is None for ids in played)
@@ -84,15 +86,16 @@ def test_rows_play_what_their_environments_would_play_alone(data):
                 for index in envs:
                     models[index].begin(None if forced is None else forced[index])
         assert rows.policy_ids.reshape(num_envs, seats).tolist() == [model.plays for model in models]
-        assert rows.unfinished().tolist() == [not model.over for model in models]
+        assert rows.unfinished.tolist() == [not model.over for model in models]
 
 
 def test_a_mapping_that_fails_in_a_step_leaves_the_policies_as_they_were():
     def fn(agents, draw):
         return dict.fromkeys(agents, 7 if draw.episode == 0 else -1)
 
-    rows = RowPolicies(pm.PolicyAssigner(fn, ["a"], num_envs=2, seed=0, resample_every=1))
+    assigner = pm.PolicyAssigner(fn, ["a"], num_envs=2, seed=0, resample_every=1)
+    rows = RowPolicies(assigner, VectorEpisodes(2, 1, Autoreset.SAME_STEP))
     rows.begin()
     with pytest.raises(ValueError, match="episode 1"):
-        rows.after_step(Autoreset.SAME_STEP, [True, False], [False, False])
+        rows.after_step([True, False], [False, False])
     assert rows.policy_ids.tolist() == [7, 7]
