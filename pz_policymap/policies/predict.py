@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pz_policymap.batching.act import act, mask_of
 from pz_policymap.batching.nested_arrays import mapped
-from pz_policymap.batching.policy_groups import act, mask_of
 from pz_policymap.policies.action_masks import MASK, in_a_row, without_mask
 
 _SEAT, _POLICY = "seat", "policy"  # keys of the infos that `act` hands to a predictor
