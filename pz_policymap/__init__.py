@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from pz_policymap import plots as plots
     from pz_policymap.assigner import PolicyAssigner as PolicyAssigner
     from pz_policymap.assignment import assignments as assignments
+    from pz_policymap.batching.act import act as act
     from pz_policymap.batching.policy_groups import PolicyGroups as PolicyGroups
-    from pz_policymap.batching.policy_groups import act as act
     from pz_policymap.batching.recurrent_state import RecurrentState as RecurrentState
     from pz_policymap.checkpoint import load as load
     from pz_policymap.checkpoint import save as save
@@ -103,7 +103,7 @@ _HOME = {
     "SnapshotPool": "pool.snapshot_pool",
     "PoolLearner": "pool.learner_settings",
     "PolicyGroups": "batching.policy_groups",
-    "act": "batching.policy_groups",
+    "act": "batching.act",
     "RecurrentState": "batching.recurrent_state",
     "LearnerEnv": "learner.learner_env",
     "play": "evaluation.play",

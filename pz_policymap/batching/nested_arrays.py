@@ -1,7 +1,7 @@
-"""Nested arrays: what observations, actions and recurrent states of any framework are made of.
+"""Nested arrays: the common form of observations, actions and recurrent states in all frameworks.
 
-Dicts, tuples, named tuples and lists are structure; anything else is a leaf: a NumPy array or what NumPy makes one of,
-or a torch tensor on any device. Torch is never imported here: where it is not, there are no tensors.
+Dicts, tuples, named tuples and lists are structure. Anything else is a leaf: a NumPy array, a value that NumPy converts
+to an array, or a torch tensor on any device. Torch is never imported here; it is looked up among the imported modules.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def as_leaf(value: Any) -> Any:
 
 
 def on_host(value: Any) -> NDArray[Any]:
-    """Returns an array, or a tensor wherever it is, as a NumPy array."""
+    """Returns an array, or a tensor on any device, as a NumPy array."""
     return np.asarray(value.cpu() if is_tensor(value) else value)
 
 
@@ -36,15 +36,15 @@ def index_for(leaf: Any, index: Any) -> Any:
 
 
 def mapped(function: Callable[..., Any], first: Any, *others: Any) -> Any:
-    """Returns the same structure with `function` of the leaves in each place of it.
+    """Applies a function to the leaves of nested arrays and returns the same structure with its results.
 
     Args:
-        function: Takes one leaf of each.
+        function: Takes one leaf of each nested array.
         first: A nested array.
         others: Nested arrays of the same structure.
 
     Raises:
-        ValueError: If a structure is not that of `first`.
+        ValueError: If a structure differs from that of `first`.
 
     Example:
         >>> mapped(lambda a, b: a + b, {"x": 1, "y": (2, 3)}, {"x": 10, "y": (20, 30)})
@@ -62,7 +62,7 @@ def mapped(function: Callable[..., Any], first: Any, *others: Any) -> Any:
 
 
 def layout(value: Any) -> Hashable:
-    """Returns what nested arrays must have in common to be stacked: structure, shapes, types and devices.
+    """Returns the structure, shapes, dtypes and devices of nested arrays, which must be equal for stacking.
 
     Example:
         >>> layout({"x": np.zeros(3)}) == layout({"x": np.ones(3)}), layout(np.zeros(3)) == layout(np.zeros(4))
@@ -94,7 +94,7 @@ def unstacked(value: Any, count: int) -> list[Any]:
     """Returns the rows of a nested array, the inverse of `stacked`.
 
     Raises:
-        ValueError: If a leaf has not `count` rows.
+        ValueError: If a leaf does not have `count` rows.
 
     Example:
         >>> unstacked({"x": np.array([[1, 2], [3, 4]])}, 2)
@@ -110,15 +110,37 @@ def with_rows(value: Any, count: int) -> Any:
     def checked(leaf: Any) -> Any:
         array = as_leaf(leaf)
         if not array.shape or array.shape[0] != count:
-            hint = "" if array.shape else "; a list or a tuple is structure, so hand in an array of its numbers"
+            hint = "" if array.shape else "; a list or a tuple is structure, so pass an array instead"
             raise ValueError(f"expected an array of {count} rows, got one of shape {tuple(array.shape)}{hint}")
         return array
 
     return mapped(checked, value)
 
 
+def copied(value: Any) -> Any:
+    """Returns a copy of nested containers and arrays; other leaves are shared.
+
+    Environments write into arrays that they have returned, so anything kept beyond a call is copied.
+
+    Example:
+        >>> board = np.zeros(2)
+        >>> kept = copied({"board": board, "clock": 3})
+        >>> board[0] = 1
+        >>> kept
+        {'board': array([0., 0.]), 'clock': 3}
+    """
+    if isinstance(value, np.ndarray):
+        return value.copy()
+    if isinstance(value, Mapping):
+        return {key: copied(item) for key, item in value.items()}
+    if isinstance(value, (tuple, list)):
+        items = [copied(item) for item in value]
+        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
+    return value.clone() if is_tensor(value) else value
+
+
 def _node(value: Any) -> Hashable:
-    """What tells one place of a structure from another."""
+    """Returns the kind of a node: the keys of a dict, type and length of a sequence, None for a leaf."""
     if isinstance(value, Mapping):
         return frozenset(value)
     return (type(value), len(value)) if isinstance(value, (tuple, list)) else None

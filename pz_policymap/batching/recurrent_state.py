@@ -1,4 +1,4 @@
-"""`RecurrentState`: what recurrent policies remember, kept per row of a batch."""
+"""`RecurrentState`: the states of recurrent policies, one per row of a batch."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ Rows = NDArray[np.intp]
 class RecurrentState:
     """The state of every row of a batch, for policies whose states may differ in shape.
 
-    A row's state is its policy's. It starts from `initial` where the row's episode begins, and where another policy
-    takes the row over. Rows that nobody acts on for a while keep theirs.
+    The state of a row belongs to its policy. It is set to `initial` when the row's episode begins and when another
+    policy takes over the row. Inactive rows keep their state.
 
     Args:
-        num_rows: How many rows the batches have.
-        initial: For each policy that has a state, by index, the state of one row when its episode begins: zeros, as a
-            rule. An array, a tensor, or a dict, tuple or list of them, without an axis for the rows. A policy that is
-            left out, or None, has no state.
+        num_rows: Number of rows of the batches.
+        initial: By policy id, the state of one row at the beginning of an episode, usually zeros. An array, a tensor,
+            or a dict, tuple or list of them, without an axis for the rows. Policies that are missing or None are
+            stateless.
 
     Raises:
-        TypeError: If `num_rows` is no integer.
+        TypeError: If `num_rows` is not an integer.
         ValueError: If it is less than 1.
 
     Example:
@@ -39,7 +39,7 @@ class RecurrentState:
         >>> observations = np.zeros((3, 5))
         >>> [groups.act([counts, counts], observations, memory).tolist() for step in range(2)]
         [[0, 0, 0], [1, 1, 1]]
-        >>> memory.begin([False, False, True])  # the last row's episode is over: the next one starts from zero
+        >>> memory.begin([False, False, True])  # the episode of the last row has ended: its next one starts from zero
         >>> groups.act([counts, counts], observations, memory).tolist()
         [2, 2, 0]
     """
@@ -49,25 +49,25 @@ class RecurrentState:
         pairs = initial.items() if isinstance(initial, Mapping) else enumerate(initial)
         self._initial = {policy: mapped(as_leaf, state) for policy, state in pairs if state is not None}
         self._layouts = {policy: layout(state) for policy, state in self._initial.items()}
-        # A row has one policy at a time, so policies whose states look alike share the room.
-        self._room: dict[Any, Any] = {}
+        # A row has one policy at a time, so policies whose states have the same layout share their storage.
+        self._storage: dict[Any, Any] = {}
         for policy, state in self._initial.items():
-            self._room.setdefault(self._layouts[policy], mapped(lambda leaf: _empty(leaf, count), state))
-        self._owner = np.full(count, -1, np.int64)  # whose state a row holds; -1: its episode has just begun
+            self._storage.setdefault(self._layouts[policy], mapped(lambda leaf: _empty(leaf, count), state))
+        self._owner = np.full(count, -1, np.int64)  # the policy whose state a row holds; -1: its episode has just begun
 
     def __contains__(self, policy: int) -> bool:
         return policy in self._initial
 
     def begin(self, rows: ArrayLike) -> None:
-        """Forgets the state of rows whose episode begins with the next observation.
+        """Resets the state of rows whose episode begins with the next observation.
 
         Args:
-            rows: A boolean mask of all rows, or the numbers of some. Under SAME_STEP autoreset these are the rows that
+            rows: A boolean mask of all rows, or the indices of some. Under SAME_STEP autoreset these are the rows that
                 ended in the last step; under NEXT_STEP, those that ended in the step before it.
 
         Raises:
-            ValueError: If a mask does not have one entry a row, or a number is out of range.
-            TypeError: If `rows` are neither booleans nor integers.
+            ValueError: If a mask does not have one entry per row, or an index is out of range.
+            TypeError: If `rows` is neither boolean nor integer.
         """
         index = on_host(rows)
         if index.dtype == np.bool_ and index.shape != self._owner.shape:
@@ -83,19 +83,18 @@ class RecurrentState:
         """Returns the state of some rows of a policy, with the rows along the first axis: a copy."""
         fresh = self._owner[rows] != policy
 
-        def read(room: Any, initial: Any) -> Any:
-            state = room[index_for(room, rows)]
-            state[index_for(room, fresh)] = initial
+        def read(stored: Any, initial: Any) -> Any:
+            state = stored[index_for(stored, rows)]
+            state[index_for(stored, fresh)] = initial
             return state
 
-        return mapped(read, self._room[self._layouts[policy]], self._initial[policy])
+        return mapped(read, self._storage[self._layouts[policy]], self._initial[policy])
 
     def write(self, policy: int, rows: Rows, state: Any) -> None:
-        """Keeps the new state of some rows of a policy, cut from any gradient.
+        """Stores the new state of some rows of a policy, detached from any gradient.
 
         Raises:
-            ValueError: If it does not have the shape and the kind of numbers of what `read` returns; nothing is kept
-                then.
+            ValueError: If its shape or dtype does not fit that of `read`; nothing is stored then.
         """
 
         def checked(leaf: Any, initial: Any) -> Any:
@@ -110,14 +109,14 @@ class RecurrentState:
                 raise ValueError(f"expected an array of {initial.dtype}, got {array.dtype}")
             return array.detach() if is_tensor(array) else array
 
-        def write(room: Any, leaf: Any) -> None:
-            room[index_for(room, rows)] = leaf
+        def write(stored: Any, leaf: Any) -> None:
+            stored[index_for(stored, rows)] = leaf
 
         try:
             values = mapped(checked, state, self._initial[policy])
         except ValueError as error:
             raise ValueError(f"the state of policy {policy} does not fit its initial one: {error}") from error
-        mapped(write, self._room[self._layouts[policy]], values)
+        mapped(write, self._storage[self._layouts[policy]], values)
         self._owner[rows] = policy
 
 

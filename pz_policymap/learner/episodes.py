@@ -106,7 +106,8 @@ class LearnerEpisodes:
                     f"agent {agent!r} is played by policy {players[agent]}, and by {before} before in the same "
                     f"episode: LearnerEnv goes inside a wrapper that resets the environment by itself"
                 )
-        for agent in players.keys() - self._players.keys():
-            self._opponents.join(agent, players[agent])
+        late = [agent for agent in players if agent not in self._players]
         self._players |= players
         the_one(self._players, self._learner)
+        for agent in late:
+            self._opponents.join(agent, players[agent])

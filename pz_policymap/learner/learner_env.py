@@ -15,7 +15,7 @@ from pettingzoo.utils.env import AECEnv, ParallelEnv
 from typing_extensions import override
 
 from pz_policymap.arguments import MAX_INDEX, boolean, integer
-from pz_policymap.batching.policy_groups import mask_of
+from pz_policymap.batching.act import mask_of
 from pz_policymap.learner.episodes import LearnerEpisodes
 from pz_policymap.learner.global_generators import OwnRandomness
 from pz_policymap.learner.seats import common_spaces, possible_seats

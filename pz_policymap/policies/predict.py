@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pz_policymap.batching.act import act, mask_of
 from pz_policymap.batching.nested_arrays import mapped
-from pz_policymap.batching.policy_groups import act, mask_of
 from pz_policymap.policies.action_masks import MASK, in_a_row, without_mask
 
 _SEAT, _POLICY = "seat", "policy"  # keys of the infos that `act` hands to a predictor
@@ -29,9 +29,9 @@ def predicted_actions(
     views, asked = dict[Any, Any](), dict[Any, Any]()
     for agent, observation in observations.items():
         mask = mask_of(observation, infos[agent])
-        asked[agent] = {_SEAT: agent, _POLICY: 0} | ({} if mask is None else {MASK: in_a_row(mask)})
+        asked[agent] = {_SEAT: agent, _POLICY: predictor.policy_id} | ({} if mask is None else {MASK: in_a_row(mask)})
         views[agent] = without_mask(observation)
-    return act([predictor], views, asked, info_key=_POLICY)
+    return act({predictor.policy_id: predictor}, views, asked, info_key=_POLICY)
 
 
 class Predictor:
@@ -42,10 +42,12 @@ class Predictor:
 
     Args:
         policy: Its `predict` takes a batch of observations and returns actions and the next state.
+        policy_id: Its policy id, for errors.
     """
 
-    def __init__(self, policy: Any) -> None:
+    def __init__(self, policy: Any, policy_id: int = 0) -> None:
         self.policy = policy
+        self.policy_id = policy_id
         try:
             parameters = inspect.signature(policy.predict).parameters.values()
         except ValueError:  # written in C

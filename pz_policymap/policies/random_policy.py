@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from pz_policymap.batching.policy_groups import mask_of
+from pz_policymap.batching.act import mask_of
 
 
 class RandomPolicy:

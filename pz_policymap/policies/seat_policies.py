@@ -148,7 +148,7 @@ def _checked(policy_id: Any, policy: Any) -> Any:
     """Returns a policy in the form that `SeatPolicies` calls, or raises a TypeError."""
     name = f"policies[{policy_id!r}]"
     if callable(getattr(policy, "predict", None)):
-        return Predictor(policy)
+        return Predictor(policy, policy_id)
     if isinstance(policy, str) and policy == RANDOM:
         return policy
     if not callable(policy) or isinstance(policy, type):

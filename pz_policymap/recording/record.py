@@ -1,4 +1,4 @@
-"""`record_results`: sums rewards and records what every episode ended with."""
+"""`record_results`: wraps an environment so that the result of every episode is recorded."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from gymnasium.vector import VectorEnv
 from pettingzoo.utils.env import ActionType, AECEnv, AgentID, ObsType, ParallelEnv
 
 from pz_policymap.mappings.groups import GroupOf
-from pz_policymap.recording.pettingzoo import RecordResultsAEC, RecordResultsParallel
+from pz_policymap.recording.aec import RecordResultsAEC
+from pz_policymap.recording.parallel import RecordResultsParallel
 from pz_policymap.recording.running_episode import Score
 from pz_policymap.recording.vector import RecordResultsVector
 
@@ -58,36 +59,40 @@ def record_results(
     agents: int | Sequence[Hashable] | None = None,
     autoreset_mode: AutoresetMode | str | None = None,
 ) -> Any:
-    """Wraps an environment so that what every episode ended with is recorded.
+    """Wraps an environment so that the result of every episode is recorded.
 
-    It goes anywhere outside the policy wrapper, inside or outside others, and counts the rewards that are seen there.
-    All it reads of policies is the tag in the infos. An episode is recorded when all its agents have ended,
-    truncation being an end, in the very step, before dead agents are played out; one that `reset` cuts is not. An
-    agent that dies early waits for the others: results taken at its death would be biased.
+    The recorder goes anywhere outside the policy wrapper, and reads policies from the tags in the infos. An episode is
+    recorded in the step in which its last agent terminates or is truncated. Interrupted episodes are ignored. An agent
+    that ends early waits for the others, since results taken at its end would be biased.
 
-    A copy of the environment, such as a clone in another process, records into a copy of its sinks: let it collect
-    episodes and send them.
+    The return of an agent is the sum of its `rewards` as seen by the recorder, after each step of a live agent;
+    cumulative rewards (`last()`) are not read. A reward is a number, an array with a single element, or None for 0.
+    Its length is the number of steps in which it acted. Keys that are not agents, such as "__all__", are ignored.
+
+    A copy of the environment, such as a clone in another process, records into copies of its sinks. In that case,
+    collect the episodes of each clone (`[].append`) and send them to the ledger.
 
     Args:
         env: A PettingZoo AEC or Parallel environment or a Gymnasium vector environment, tagged by a policy wrapper.
-        *sinks: Who gets each `Episode`: a `Payoff`, a `PolicyStatistics`, anything with a `record` method, or a
-            function, such as the `append` of a list that a worker sends to the ledger.
-        team_of: Which team an agent is in, where seats win and lose together: a dict from agent to team, a function,
-            or "prefix" ("red" for "red_0"), as in `Teams`. None: every seat for itself.
-        score: What decides who won where it is not the return: `score(returns, infos) -> {agent: number}`, all dicts
-            by agent, the infos being the last of each.
-        info_key: The key of the tag.
-        agents: Of a vector environment: how many rows one environment has, or the names of its agents in seat order.
-            None: what the `PolicyMapVector` inside was told, or else one.
-        autoreset_mode: Of a vector environment without a `PolicyMapVector` inside, where it does not declare it.
+        *sinks: Receive each `Episode`: a `Payoff`, a `PolicyStatistics`, any object with a `record` method, or a
+            function.
+        team_of: The teams, whose seats win and lose together: a dict from agent to team, a function, or "prefix"
+            ("red" for "red_0"), as in `Teams`. None: every seat is a team of its own.
+        score: Decides who won, if that is not the return: `score(returns, infos) -> {agent: number}`. Both arguments
+            are dicts by agent; `infos` holds a copy of the last info of each.
+        info_key: Key of the tag in each info.
+        agents: For a vector environment: number of rows of each environment, or the names of its agents in seat order.
+            None: as in the `PolicyMapVector` inside, or else 1.
+        autoreset_mode: For a vector environment that neither declares it nor has a `PolicyMapVector` inside.
 
     Returns:
         A `RecordResultsAEC`, a `RecordResultsParallel` or a `RecordResultsVector`.
 
     Raises:
-        TypeError: If an argument is of another kind, `env` included, or is for vector environments alone.
-        ValueError: If there is no sink, or if the rows are no multiple of the agents; at a step, if an agent has no
-            tag, if its tag changes within an episode, or if its rewards are not finite.
+        TypeError: If an argument has the wrong type, or is for vector environments only.
+        ValueError: If there is no sink, if a recorder inside has the same sink, or if `agents` does not divide the
+            number of rows; at a step, if an agent has no tag, if its tag changes within an episode, or if a reward is
+            not a finite number.
 
     Example:
         >>> import pz_policymap as pm
@@ -100,6 +105,7 @@ def record_results(
         >>> payoff.wins[0].tolist()
         [0, 0, 1]
     """
+    _check_distinct(env, sinks)
     settings: dict[str, Any] = {"team_of": team_of, "score": score, "info_key": info_key}
     if isinstance(env, VectorEnv):
         return RecordResultsVector(env, *sinks, **settings, agents=agents, autoreset_mode=autoreset_mode)
@@ -115,3 +121,15 @@ def record_results(
     raise TypeError(
         f"env must be a PettingZoo AECEnv or ParallelEnv or a Gymnasium VectorEnv, got {env!r} ({type(env).__name__})"
     )
+
+
+def _check_distinct(env: Any, sinks: Sequence[Any]) -> None:
+    """Raises a ValueError if a recorder inside has one of these sinks, which would count each episode twice."""
+    layer, receivers = env, [getattr(sink, "record", sink) for sink in sinks]
+    while layer is not None:
+        own = getattr(layer, "__dict__", {})  # wrappers forward attributes, and some of them raise before reset
+        if isinstance(getattr(type(layer), "sinks", None), property):
+            for sink, receiver in zip(sinks, receivers, strict=True):
+                if any(receiver == other for other in layer.sinks):
+                    raise ValueError(f"sinks must not be shared with a recorder inside, got {sink!r} in both")
+        layer = next((own[name] for name in ("env", "aec_env", "par_env") if own.get(name) is not None), None)

@@ -1,14 +1,16 @@
-"""What an episode has brought so far, and what is made of it when it is over."""
+"""`RunningEpisode` sums up an episode of a PettingZoo environment; `Recording` sends finished episodes to the sinks."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from pz_policymap.arguments import MAX_INDEX, integer, text
+from pz_policymap.batching.nested_arrays import copied
 from pz_policymap.mappings.groups import GroupOf, group_rule, seats_by_group
+from pz_policymap.recording.rewards import reward_number
 from pz_policymap.results.episode import Episode
 from pz_policymap.results.sums import added
 
@@ -16,23 +18,23 @@ Score = Callable[[dict[Any, float], dict[Any, Any]], Mapping[Any, float]]
 
 
 class Recording:
-    """Makes an `Episode` of what the agents ended with, and hands it on.
+    """Makes an `Episode` of a finished episode and sends it to the sinks.
 
     Args:
-        sinks: Who gets it: objects with a `record` method, or functions.
+        sinks: Objects with a `record` method, or functions.
         team_of: As in `record_results`.
         score: As in `record_results`.
         info_key: As in `record_results`.
 
     Raises:
-        TypeError: If an argument is of another kind.
+        TypeError: If an argument has the wrong type.
         ValueError: If there is no sink.
     """
 
     def __init__(self, sinks: Sequence[Any], team_of: GroupOf | None, score: Score | None, info_key: str) -> None:
         if not sinks:
-            raise ValueError("sinks must name at least one, such as a Payoff, got none")
-        self._sinks = [_receiver(sink) for sink in sinks]
+            raise ValueError("sinks must hold at least one sink, such as a Payoff, got none")
+        self.sinks = tuple(_receiver(sink) for sink in sinks)
         self._team_of = None if team_of is None else group_rule("team_of", team_of)
         if score is not None and not callable(score):
             raise TypeError(f"score must be a function of returns and infos, got {score!r}")
@@ -46,25 +48,25 @@ class Recording:
         lengths: Mapping[Any, int],
         infos: dict[Any, Any],
     ) -> None:
-        """Hands on an episode; all four by agent, in seat order. A sink that raises takes it from no other.
+        """Sends an episode to all sinks, even if one of them raises. All arguments are dicts by agent, in seat order.
 
         Raises:
-            ValueError: If an agent has no policy or no finite return, or if `score` leaves one out.
+            ValueError: If an agent has no policy or no finite return, or is missing in the result of `score`.
         """
         agents = tuple(returns)
         for agent in agents:
             if agent not in policies:
                 raise self.untagged(agent)
             if not math.isfinite(returns[agent]):
-                raise ValueError(f"rewards must be finite, those of agent {agent!r} sum to {returns[agent]}")
+                raise ValueError(f"rewards must be finite, got the sum {returns[agent]} for agent {agent!r}")
         scores = dict(returns)
         if self.score is not None:
-            said = self.score(dict(returns), infos)
-            if not isinstance(said, Mapping) or any(agent not in said for agent in agents):
+            given = self.score(dict(returns), infos)
+            if not isinstance(given, Mapping) or any(agent not in given for agent in agents):
                 raise ValueError(
-                    f"score must return a dict with a number for every agent of {list(agents)}, got {said!r}"
+                    f"score must return a dict with a number for every agent of {list(agents)}, got {given!r}"
                 )
-            scores = {agent: said[agent] for agent in agents}
+            scores = {agent: given[agent] for agent in agents}
         episode = Episode(
             policies=[policies[agent] for agent in agents],
             returns=list(returns.values()),
@@ -73,13 +75,13 @@ class Recording:
             scores=list(scores.values()),
             agents=agents,
         )
-        all_of([partial(sink, episode) for sink in self._sinks])
+        all_of([partial(sink, episode) for sink in self.sinks])
 
     def untagged(self, agent: Hashable) -> ValueError:
-        """Returns the error about an agent whose infos name no policy."""
+        """Returns the error about an agent without a tag in its infos."""
         return ValueError(
-            f"infos of agent {agent!r} have no {self.info_key!r}, so nobody knows who played it: "
-            f"record_results goes around the wrapper that writes it"
+            f"infos of agent {agent!r} must have the key {self.info_key!r}, got none: "
+            f"record_results goes around the policy wrapper that writes it"
         )
 
     def _sides(self, agents: tuple[Any, ...]) -> Sequence[Hashable]:
@@ -90,98 +92,115 @@ class Recording:
         return [team[seat] for seat in range(len(agents))]
 
 
-class Tally:
-    """What the agents of one running episode have got so far; agents are seated as they come.
+class RunningEpisode:
+    """Sums up returns, lengths and policies of the agents of one episode, in the order of their first appearance.
 
     Args:
-        recording: What to do when it is over.
-        agents: Who is there when it begins.
-        infos: Their infos.
+        recording: Receives the finished episode.
+        env: The environment, which has been reset.
+        infos: The infos of its agents.
+
+    Attributes:
+        policies: Agent -> policy id, for the agents whose tag has been seen.
     """
 
-    def __init__(self, recording: Recording, agents: Iterable[Any], infos: Mapping[Any, Any]) -> None:
+    def __init__(self, recording: Recording, env: Any, infos: Mapping[Any, Any]) -> None:
+        self.policies: dict[Any, int] = {}
         self._recording = recording
-        self._sums: dict[Any, tuple[float, float]] = {}
-        self._lengths: dict[Any, int] = {}
-        self._policies: dict[Any, int] = {}
+        self._env = env
+        self._sums: dict[Any, tuple[float, float]] = dict.fromkeys(env.agents, (0.0, 0.0))
+        self._lengths: dict[Any, int] = dict.fromkeys(env.agents, 0)
         self._infos: dict[Any, Any] = {}
-        for agent in agents:
-            self._seat(agent)
         self.read(infos)
 
-    def knows(self, agent: Any) -> bool:
-        """Returns whether the agent's policy has been seen."""
-        return agent in self._policies
-
-    def read(self, infos: Mapping[Any, Any], again: bool = False) -> None:
-        """Takes the policies of agents from their infos, where they are not known yet.
+    def read(self, infos: Mapping[Any, Any]) -> None:
+        """Reads the tags of agents whose policy is not known yet; keeps copies of all infos if a score needs them.
 
         Args:
-            infos: By agent; other keys may be there.
-            again: Whether to look at those known, too: an agent whose policy has changed is an error.
-
-        Raises:
-            ValueError: If it has, which no policy wrapper does within an episode.
+            infos: By agent; keys that are not agents are ignored.
         """
-        key = self._recording.info_key
-        for agent in self._sums:
-            if agent in self._policies and not again:
-                continue
-            info = infos.get(agent)
-            if not isinstance(info, Mapping) or key not in info:
-                continue
-            policy = integer(f"infos[{agent!r}][{key!r}]", info[key], 0, MAX_INDEX)
-            if self._policies.setdefault(agent, policy) != policy:
-                raise ValueError(
-                    f"infos of agent {agent!r} name policy {policy}, and {self._policies[agent]} before in the same "
-                    f"episode: record_results goes inside a wrapper that resets the environment by itself"
-                )
+        if len(self.policies) < len(self._sums):
+            for agent in self._sums:
+                if agent not in self.policies and (policy := self._tag(agent, infos)) is not None:
+                    self.policies[agent] = policy
         if self._recording.score is not None:
-            self._infos.update((agent, infos[agent]) for agent in self._sums if agent in infos)
+            self._infos.update((agent, copied(infos[agent])) for agent in self._sums if agent in infos)
 
-    def acted(self, agents: Collection[Any]) -> None:
-        """Counts a step for these agents.
+    def check_tags(self, infos: Mapping[Any, Any]) -> None:
+        """Raises a ValueError if an agent is controlled by another policy than before in this episode."""
+        for agent, before in self.policies.items():
+            policy = self._tag(agent, infos)
+            if policy is not None and policy != before:
+                raise ValueError(
+                    f"infos of agent {agent!r} must keep policy {before} within an episode, got policy {policy}: "
+                    f"record_results goes inside a wrapper that resets the environment by itself"
+                )
+
+    def acted(self, agent: Any) -> None:
+        """Counts a step of an agent.
 
         Raises:
-            ValueError: If the policy of one is not known by now.
+            ValueError: If its policy is still unknown.
         """
-        for agent in agents:
-            if agent not in self._policies:
-                raise self._recording.untagged(agent)
-            self._lengths[agent] += 1
+        if agent not in self.policies:
+            raise self._recording.untagged(agent)
+        self._lengths[agent] += 1
 
-    def earn(self, rewards: Mapping[Any, Any]) -> None:
-        """Adds rewards to the agents' returns; who is not seated yet has come late."""
+    def earn(self, rewards: Mapping[Any, Any], infos: Mapping[Any, Any] | None = None) -> None:
+        """Adds rewards to the returns; an agent that is new joins the episode.
+
+        Args:
+            rewards: By agent; keys that are not agents are ignored.
+            infos: By agent, to recognise agents by their tags; None: the infos of the environment.
+
+        Raises:
+            ValueError: If a reward is not a number.
+        """
+        sums = self._sums
         for agent, reward in rewards.items():
-            if agent not in self._sums:
-                self._seat(agent)
-            if reward:
-                self._sums[agent] = added(*self._sums[agent], float(reward))
+            if agent not in sums:
+                if not self._is_agent(agent, infos):
+                    continue
+                sums[agent], self._lengths[agent] = (0.0, 0.0), 0
+            number = reward if reward.__class__ is float else reward_number(agent, reward)
+            if number:
+                sums[agent] = added(*sums[agent], number)
 
     def finish(self) -> None:
-        """Hands the episode on."""
+        """Sends the episode to the sinks."""
         returns = {agent: total for agent, (total, _) in self._sums.items()}
-        self._recording.finish(self._policies, returns, self._lengths, self._infos)
+        self._recording.finish(self.policies, returns, self._lengths, self._infos)
 
-    def _seat(self, agent: Any) -> None:
-        self._sums[agent] = 0.0, 0.0
-        self._lengths[agent] = 0
+    def _tag(self, agent: Any, infos: Mapping[Any, Any]) -> int | None:
+        key, info = self._recording.info_key, infos.get(agent)
+        if not isinstance(info, Mapping) or key not in info:
+            return None
+        return integer(f"infos[{agent!r}][{key!r}]", info[key], 0, MAX_INDEX)
+
+    def _is_agent(self, agent: Any, infos: Mapping[Any, Any] | None) -> bool:
+        """Returns whether a key is an agent; others, such as "__all__", appear in dicts of some environments."""
+        env = self._env
+        if agent in env.agents or agent in (getattr(env, "possible_agents", None) or ()):
+            return True
+        return self._tag(agent, env.infos if infos is None else infos) is not None
 
 
 def all_of(calls: Sequence[Callable[[], object]]) -> None:
-    """Makes all of the calls, whatever they raise: a Ctrl-C is raised afterwards, or else the first error."""
+    """Makes all calls even if some raise, then raises a KeyboardInterrupt if there was one, or else the first error."""
     errors: list[BaseException] = []
     for call in calls:
         try:
             call()
-        except BaseException as error:  # noqa: BLE001, PERF203  # one is raised below
+        except BaseException as error:  # noqa: BLE001, PERF203  # one of them is raised below
             errors.append(error)
     if errors:
-        raise min(errors, key=lambda error: isinstance(error, Exception))  # a Ctrl-C is none, and False comes first
+        raise min(errors, key=lambda error: isinstance(error, Exception))  # False sorts first
 
 
 def _receiver(sink: Any) -> Callable[[Episode], object]:
-    """Returns what is called with an episode."""
+    """Returns the function that receives the episodes of a sink."""
+    if isinstance(sink, type):
+        raise TypeError(f"sinks must be objects, got the class {sink.__name__}: pass an instance of it")
     record = getattr(sink, "record", None)
     if callable(record):
         return record  # type: ignore[no-any-return]

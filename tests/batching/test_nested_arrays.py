@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from pz_policymap.batching.nested_arrays import layout, mapped, stacked, unstacked, with_rows
+from pz_policymap.batching.nested_arrays import copied, layout, mapped, stacked, unstacked, with_rows
 
 
 class Pair(NamedTuple):
@@ -95,7 +95,7 @@ def test_unstacked_is_the_inverse_of_stacked():
         ([0, 1], "a list or a tuple is structure"),
     ],
 )
-def test_every_leaf_has_a_row_an_agent(batch, message):
+def test_every_leaf_has_one_row_per_agent(batch, message):
     with pytest.raises(ValueError, match=message):
         with_rows(batch, 2)
 
@@ -109,9 +109,20 @@ def test_tensors_are_stacked_and_unstacked_as_tensors():
 
 
 @pytest.mark.parametrize("change", [{"dtype": "float64"}, {"device": "meta"}])
-def test_layouts_of_tensors_tell_types_and_devices_apart(change):
+def test_layouts_of_tensors_differ_by_dtype_and_device(change):
     torch = pytest.importorskip("torch")
     change = {name: getattr(torch, value) if name == "dtype" else value for name, value in change.items()}
     assert layout(torch.zeros(2)) == layout(torch.ones(2))
     assert layout(torch.zeros(2)) != layout(torch.zeros(2).to(**change))
     assert layout(torch.zeros(2)) != layout(np.zeros(2, np.float32))
+
+
+def test_copied_shares_no_array_and_keeps_the_structure():
+    board, item = np.zeros(2), object()
+    value = {"a": [board, (board, item)], "b": 3}
+    copy = copied(value)
+    board += 1
+    assert copy["a"][0].tolist() == copy["a"][1][0].tolist() == [0, 0]
+    assert copy["a"][1][1] is item
+    assert copy["b"] == 3
+    assert isinstance(copy["a"][1], tuple)

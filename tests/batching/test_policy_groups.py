@@ -1,4 +1,4 @@
-"""Routing: every row is served exactly once, by the policy that it names."""
+"""`PolicyGroups` and `act`: every row reaches the policy of its id, and no other."""
 
 import operator
 import subprocess
@@ -58,7 +58,7 @@ def test_groups_are_those_of_a_loop_of_masks(case):
 
 @settings(deadline=None)
 @given(grouped())
-def test_every_row_is_served_exactly_once(case):
+def test_every_active_row_has_one_policy(case):
     expected = rows_by_masks(*case)
     served = [row for _, rows in PolicyGroups(*case) for row in rows.tolist()]
     assert len(set(served)) == len(served)
@@ -66,7 +66,7 @@ def test_every_row_is_served_exactly_once(case):
 
 
 @pytest.mark.parametrize("highest", [254, 255, 256, 65534, 65535, 65536, 2**31 - 1])
-def test_nobody_is_told_from_every_policy(highest):
+def test_inactive_rows_differ_from_every_policy(highest):
     ids = np.array([highest, -1, 0, highest - 1, -1, highest])
     assert {policy: rows.tolist() for policy, rows in PolicyGroups(ids)} == {0: [2], highest - 1: [3], highest: [0, 5]}
 
@@ -112,7 +112,7 @@ def test_gather_is_indexing_with_the_rows(case):
 
 @settings(deadline=None)
 @given(grouped())
-def test_acting_is_a_loop_of_masks(case):
+def test_act_equals_a_loop_of_masks(case):
     ids, mask = case
     groups = PolicyGroups(ids, mask)
     observations = np.arange(ids.size) * 1.5
@@ -133,7 +133,7 @@ def test_acting_is_a_loop_of_masks(case):
     np.testing.assert_equal(actions, by_hand if calls else None)
 
 
-def test_an_assigners_ids_are_rows_environment_by_environment():
+def test_ids_of_an_assigner_are_flattened_by_environment():
     assigner = pm.PolicyAssigner(pm.Fixed({"a": 1, "b": 0}), ["a", "b"], num_envs=3, seed=0)
     groups = PolicyGroups(assigner.begin_episodes())
     assert {policy: rows.tolist() for policy, rows in groups} == {0: [1, 3, 5], 1: [0, 2, 4]}
@@ -172,7 +172,7 @@ def test_a_policy_without_rows_is_not_called():
     assert called == []
 
 
-def test_nobody_acts_on_an_empty_batch():
+def test_act_on_an_empty_batch_returns_none():
     groups = PolicyGroups([])
     assert (len(groups), list(groups), groups.act([], np.zeros((0, 3)))) == (0, [], None)
 
@@ -183,19 +183,19 @@ def test_nobody_acts_on_an_empty_batch():
         ([0.0, 1.0], None, TypeError, "policy_ids must be integers, got float64"),
         ([True, False], None, TypeError, "policy_ids must be integers, got bool"),
         (["a"], None, TypeError, "policy_ids must be integers"),
-        ([0, -2], None, ValueError, "or -1 where nobody acts, got -2"),
+        ([0, -2], None, ValueError, "or -1 for an inactive row, got -2"),
         (
             [0, 2**31],
             None,
             ValueError,
-            "policy_ids must be from 0 to 2147483647, or -1 where nobody acts, got 2147483648",
+            "policy_ids must be from 0 to 2147483647, or -1 for an inactive row, got 2147483648",
         ),
         ([0, 1], [1, 0], TypeError, "mask must be booleans"),
         ([0, 1], [True], ValueError, r"mask must have the shape of policy_ids, \(2,\), got \(1,\)"),
         ([[0, 1]], [True, True], ValueError, r"mask must have the shape of policy_ids, \(1, 2\), got \(2,\)"),
     ],
 )
-def test_ids_that_are_none_are_refused(ids, mask, error, message):
+def test_invalid_policy_ids_raise(ids, mask, error, message):
     with pytest.raises(error, match=message):
         PolicyGroups(ids, mask)
 
@@ -203,19 +203,19 @@ def test_ids_that_are_none_are_refused(ids, mask, error, message):
 @pytest.mark.parametrize(
     ("actions", "message"),
     [
-        (lambda rows: rows[:1], r"policy 1 must return a row for each of its rows: expected an array of 2 rows"),
-        (lambda rows: [0, 0], "policy 1 must return a row for each of its rows: .*a list or a tuple is structure"),
-        (lambda rows: None, "policy 1 must return a row for each of its rows"),
+        (lambda rows: rows[:1], r"policy 1 must return one row per row of its batch: expected an array of 2 rows"),
+        (lambda rows: [0, 0], "policy 1 must return one row per row of its batch: .*a list or a tuple is structure"),
+        (lambda rows: None, "policy 1 must return one row per row of its batch"),
         (lambda rows: {"x": rows}, r"policies \[0, 1\] do not fit together: structures differ: an array and a dict"),
         (lambda rows: np.zeros((2, 3)), r"policies \[0, 1\] do not fit together: rows differ in shape"),
     ],
 )
-def test_what_does_not_fit_is_named(actions, message):
+def test_actions_of_wrong_shape_name_the_policy(actions, message):
     with pytest.raises(ValueError, match=message):
         PolicyGroups([0, 1, 1]).act([np.negative, actions], np.arange(3))
 
 
-def test_batches_have_a_row_an_agent():
+def test_batches_have_one_row_per_agent():
     with pytest.raises(ValueError, match=r"expected an array of 3 rows, got one of shape \(4, 2\)"):
         PolicyGroups([0, 1, 1]).gather({"x": np.zeros((4, 2))})
 
@@ -349,7 +349,7 @@ def test_infos_and_masks_reach_the_policies_that_name_them(policy, expected, pla
     assert list(act([policy], observations, infos).values()) == expected
 
 
-def test_a_policy_that_names_a_mask_is_told_where_there_is_none():
+def test_a_missing_mask_is_passed_as_none():
     def policy(observations, action_mask):
         assert action_mask is None
         return observations
@@ -357,7 +357,7 @@ def test_a_policy_that_names_a_mask_is_told_where_there_is_none():
     assert act([policy], {"a": 1, "b": 2}, tags(a=0, b=0)) == {"a": 1, "b": 2}
 
 
-def test_masks_that_some_agents_lack_are_served_one_by_one():
+def test_agents_with_and_without_masks_are_called_one_by_one():
     seen = []
 
     def policy(observations, action_mask):
@@ -370,12 +370,12 @@ def test_masks_that_some_agents_lack_are_served_one_by_one():
     assert seen == [None, [[1, 0]]]
 
 
-def test_who_has_ended_does_not_act():
+def test_agents_that_have_ended_do_not_act():
     observations = dict.fromkeys("abc", 0)
     assert list(act([Recorder()], observations, tags(a=0, b=0, c=0), agents=["c", "a"])) == ["c", "a"]
 
 
-def test_an_agent_that_nobody_plays_does_not_act():
+def test_an_agent_with_policy_minus_one_does_not_act():
     assert act([Recorder()], {"a": 0, "b": 0}, tags(a=-1, b=0)) == {"b": 0}
 
 
@@ -383,7 +383,7 @@ def test_an_agent_that_nobody_plays_does_not_act():
     ("observations", "infos", "message"),
     [
         ({"a": 0}, {}, "infos must hold every agent that acts, got none for 'a'"),
-        ({"a": 0}, {"a": {}}, "the info of 'a' must name its policy as 'policy_id'"),
+        ({"a": 0}, {"a": {}}, "infos\\['a'\\] must have the key 'policy_id'"),
         ({}, {"a": {"policy_id": 0}}, "observations must hold every agent that acts, got none for 'a'"),
     ],
 )
@@ -393,7 +393,7 @@ def test_an_agent_without_observation_info_or_tag_is_named(observations, infos, 
 
 
 @pytest.mark.parametrize(("tag", "error"), [(-2, ValueError), (0.0, TypeError), (True, TypeError), ("0", TypeError)])
-def test_a_tag_that_is_no_policy_is_refused(tag, error):
+def test_an_invalid_tag_raises(tag, error):
     with pytest.raises(error, match=r"infos\['a'\]\['policy_id'\]"):
         act([Recorder()], {"a": 0}, {"a": {"policy_id": tag}})
 
@@ -402,8 +402,8 @@ def test_a_tag_may_have_another_name():
     assert act([Recorder(3)], {"a": 0}, {"a": {"who": np.int64(0)}}, info_key="who") == {"a": 3}
 
 
-def test_the_actions_of_a_policy_must_be_its_agents():
-    with pytest.raises(ValueError, match="policy 0 must return a row for each of its rows: expected an array of 2"):
+def test_actions_must_have_one_row_per_agent():
+    with pytest.raises(ValueError, match="policy 0 must return one row per row of its batch: expected an array of 2"):
         act([lambda observations: np.zeros(3)], {"a": 0, "b": 0}, tags(a=0, b=0))
 
 
@@ -476,7 +476,7 @@ def test_gradients_reach_every_policy_through_a_mixed_batch(torch):
     assert networks[1].bias.grad.tolist() == [2.0, 2.0]
 
 
-def test_a_scripted_policy_may_play_beside_a_network(torch):
+def test_arrays_and_tensors_can_be_mixed(torch):
     actions = PolicyGroups([0, 1, 0]).act([lambda o: o * 2, lambda o: o.numpy() + 0.5], torch.tensor([1.0, 2.0, 3.0]))
     assert torch.is_tensor(actions)
     assert actions.tolist() == [2.0, 2.5, 6.0]
@@ -502,7 +502,7 @@ def test_dicts_of_tensors_are_stacked_and_given_back_as_tensors(torch):
     torch.testing.assert_close(actions["b"], network(torch.zeros(2)))
 
 
-def test_a_torch_module_is_handed_what_its_forward_names(torch):
+def test_a_torch_module_receives_the_parameters_of_its_forward(torch):
     class Network(torch.nn.Module):
         def forward(self, observations, action_mask):
             return torch.as_tensor(action_mask).argmax(1)
@@ -512,7 +512,7 @@ def test_a_torch_module_is_handed_what_its_forward_names(torch):
     assert act([Network()], {"a": torch.zeros(2)}, infos)["a"] == 2
 
 
-def test_nothing_is_imported_that_the_batch_is_not_made_of():
+def test_torch_is_not_imported_for_numpy_batches():
     code = (
         "import sys, numpy as np, pz_policymap as pm\n"
         "pm.PolicyGroups([0, 1]).act([abs, abs], np.zeros(2))\n"

@@ -1,4 +1,4 @@
-"""Recurrent state: a row's is its policy's, and begins anew with its episode."""
+"""`RecurrentState`: one state per row, reset with its episode and with its policy."""
 
 import numpy as np
 import pytest
@@ -47,7 +47,7 @@ def steps_by_hand(rows_of, begins, policy_ids):
 
 @settings(deadline=None)
 @given(st.data())
-def test_state_is_kept_per_row_whoever_acts_beside_it(data):
+def test_state_is_kept_per_row(data):
     num_rows = data.draw(st.integers(1, 5))
     row = st.lists(st.integers(-1, 3), min_size=num_rows, max_size=num_rows)
     policy_ids = data.draw(st.lists(row, min_size=1, max_size=6))
@@ -69,21 +69,21 @@ def test_a_row_begins_by_number_or_by_mask(rows):
     assert memory.read(0, ROWS).tolist() == [5, 0, 7]
 
 
-def test_no_row_begins_where_none_is_named():
+def test_begin_without_rows_changes_nothing():
     memory = RecurrentState(3, [scalar()])
     memory.write(0, ROWS, np.array([5, 6, 7]))
     memory.begin([])
     assert memory.read(0, ROWS).tolist() == [5, 6, 7]
 
 
-def test_rows_that_nobody_acts_on_keep_their_state():
+def test_inactive_rows_keep_their_state():
     memory = RecurrentState(2, [scalar()])
     for ids in ([0, 0], [0, -1], [0, -1], [0, 0]):
         actions = PolicyGroups(ids).act([remembering], np.zeros(2), memory)
     assert actions.tolist() == [3, 1]
 
 
-def test_another_policy_never_sees_what_a_row_remembered():
+def test_another_policy_starts_from_its_initial_state():
     memory = RecurrentState(1, [scalar(), scalar()])
     memory.write(0, np.array([0]), np.array([7]))
     assert memory.read(1, np.array([0])).tolist() == [0]
@@ -95,7 +95,7 @@ def test_a_row_starts_from_the_initial_state_of_its_policy():
     assert memory.read(3, np.array([0, 1])).tolist() == [[1.0, 2.0], [5.0, 6.0]]
 
 
-def test_what_is_read_is_a_copy():
+def test_read_returns_a_copy():
     memory = RecurrentState(1, [scalar()])
     memory.write(0, np.array([0]), np.array([7]))
     memory.read(0, np.array([0]))[:] = 9
@@ -110,7 +110,7 @@ def test_policies_without_a_state_are_called_without_one():
     assert actions.tolist() == [5, 0]
 
 
-def test_nothing_is_remembered_of_a_step_that_failed():
+def test_a_failed_step_stores_no_state():
     def broken(observations, state):
         raise RuntimeError("no action")
 
@@ -145,13 +145,13 @@ def test_a_state_that_does_not_fit_is_refused(state, message):
         ([-1], ValueError, "rows must be from 0 to 2"),
     ],
 )
-def test_rows_that_begin_must_be_rows(rows, error, message):
+def test_begin_with_invalid_rows_raises(rows, error, message):
     with pytest.raises(error, match=message):
         RecurrentState(3, [scalar()]).begin(rows)
 
 
 @pytest.mark.parametrize(("num_rows", "error"), [(0, ValueError), (1.0, TypeError), (True, TypeError)])
-def test_the_number_of_rows_must_be_one(num_rows, error):
+def test_num_rows_must_be_a_positive_integer(num_rows, error):
     with pytest.raises(error, match="num_rows"):
         RecurrentState(num_rows, [scalar()])
 

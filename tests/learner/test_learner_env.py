@@ -725,7 +725,7 @@ def test_a_dict_of_policies_that_grows_serves_the_next_episode():
     policies = {1: always(0)}
     env = learner_env(Survival(3), policies)
     env.set_mapping(pm.Focal(pm.Fixed(0), pm.Fixed(2)))
-    with pytest.raises(KeyError, match=r"policies must hold every opponent, got none for policy 2 in \[1\]"):
+    with pytest.raises(KeyError, match=r"policies must hold every policy that acts, got none for policy 2 in \[1\]"):
         env.reset()
     policies[2] = always(0)
     env.reset()
@@ -798,7 +798,7 @@ def test_a_copy_made_in_an_episode_finishes_it_as_the_original_does():
         ({"learner": -1}, ValueError, "learner must be from 0"),
         ({"learner": 0.0}, TypeError, "learner must be an integer, got 0.0"),
         ({"play_out": "no"}, TypeError, "play_out must be True or False, got 'no'"),
-        ({"policies": 5}, TypeError, "policies must be a dict from index to policy or a sequence, got 5"),
+        ({"policies": 5}, TypeError, "policies must be a dict from policy id to policy, or a sequence, got 5"),
         ({"policies": "ab"}, TypeError, "policies must be a dict"),
     ],
 )
@@ -808,12 +808,11 @@ def test_bad_arguments_are_named(arguments, error, match):
         pm.LearnerEnv(**given)
 
 
-def test_an_opponent_that_is_no_policy_is_named_when_it_is_to_play():
-    env = learner_env(Survival(), {1: "rock"})
-    with pytest.raises(TypeError, match=r"policies\[1\] must be callable or have predict, got 'rock'"):
-        env.reset()
+def test_an_opponent_that_is_not_a_policy_raises_at_construction():
+    with pytest.raises(TypeError, match=r"policies\[1\] must be a callable .*, got 'rock'"):
+        learner_env(Survival(), {1: "rock"})
     with pytest.raises(TypeError, match="policies must be"):
-        env.set_policies(None)
+        learner_env(Survival(3)).set_policies(None)
 
 
 def test_nothing_is_known_before_the_first_reset_and_nothing_is_stepped_after_the_end():

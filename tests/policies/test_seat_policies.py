@@ -187,7 +187,7 @@ class Short:
     ("policy", "error", "match"),
     [
         (Alone(), TypeError, "predict must return actions and a state, got array"),
-        (Short(), ValueError, "policy 1 must return a row for each of its rows"),
+        (Short(), ValueError, "policy 1 must return one row per row of its batch"),
     ],
 )
 def test_a_predictor_that_answers_otherwise_is_named(policy, error, match):

@@ -297,6 +297,57 @@ class TestWhatItBrought:
         assert played[0].returns == (0.5, 2.0)
         assert type(played[0].returns[1]) is float
 
+    def test_rewards_of_shape_one_are_numbers_and_none_is_zero(self):
+        env, played = scripted({"a": (np.array([0.5]), "t"), "b": (None, "t")})
+        env.reset()
+        env.step({"a": 0, "b": 0})
+        assert played[0].returns == (0.5, 0.0)
+
+    @pytest.mark.parametrize("where", [(), (0,), (1,), (2,), (3,), (4,), (2, 3)])
+    def test_keys_that_are_not_agents_and_missing_truncations_are_ignored(self, where):
+        class Habits(Scripted):
+            def step(self, actions):
+                outcome = super().step(actions)
+                for place in where:
+                    outcome[place]["__all__"] = {} if place == 4 else 0
+                return outcome if where else (*outcome[:3], {}, outcome[4])
+
+        played = []
+        env = Habits({"a": (1.0, ""), "b": (-1.0, "")}, {"a": (1.0, "t"), "b": (-1.0, "t")})
+        play_parallel(pm.record_results(both(env), played.append))
+        assert played == [pm.Episode([0, 1], [2.0, -2.0], [2, 2], agents=["a", "b"])]
+
+    def test_lengths_stop_at_the_first_end_where_agents_lag(self):
+        class Lagging(Scripted):
+            def step(self, actions):
+                before = self.agents
+                outcome = super().step(actions)
+                self.lag, self.agents = self.agents, before if self.time < 3 else []
+                return outcome
+
+        played = []
+        script = [{"a": (1.0, "t"), "b": (1.0, "")}, {"a": (0.0, "t"), "b": (1.0, "")}, {"b": (1.0, "t")}]
+        env = pm.record_results(both(Lagging(*script)), played.append)
+        play_parallel(env)
+        assert played[0].lengths == (1, 3)
+
+    def test_infos_for_the_score_are_copies(self):
+        board, seen = np.zeros(1), []
+
+        class Board(Scripted):
+            def step(self, actions):
+                board[0] += 1
+                *outcome, infos = super().step(actions)
+                return *outcome, {agent: {"clock": board} for agent in infos}
+
+        def score(returns, infos):
+            seen.append({agent: float(info["clock"][0]) for agent, info in infos.items()})
+            return returns
+
+        env = Board({"a": (0.0, "t"), "b": (0.0, "")}, {"b": (0.0, "t")})
+        play_parallel(pm.record_results(both(env), [].append, score=score))
+        assert seen == [{"a": 1.0, "b": 2.0}]
+
     def test_all_sinks_get_it_and_a_list_is_a_log(self):
         payoff, statistics, log, count = pm.Payoff(2), pm.PolicyStatistics(2), [], []
         env = Scripted({"a": (1.0, "t"), "b": (0.0, "t")})
@@ -479,14 +530,14 @@ class TestErrors:
     def test_without_a_policy_wrapper_inside_the_first_step_says_so(self, make):
         env = pm.record_results(make(), pm.Payoff(2))
         env.reset()
-        with pytest.raises(ValueError, match=r"infos of agent 'player_0' have no 'policy_id'.*goes around"):
+        with pytest.raises(ValueError, match=r"infos of agent 'player_0' must have the key 'policy_id'.*goes around"):
             env.step(0 if hasattr(env, "agent_iter") else {"player_0": 0, "player_1": 0})
 
     def test_an_agent_without_a_tag_that_never_acts_is_named_at_the_end(self):
         infos = {(1, "a"): {"policy_id": 0}}
         env = pm.record_results(Scripted({"a": (1.0, "t"), "c": (0.0, "t")}, agents=["a"], infos=infos), pm.Payoff(2))
         env.reset()
-        with pytest.raises(ValueError, match="infos of agent 'c' have no 'policy_id'"):
+        with pytest.raises(ValueError, match="infos of agent 'c' must have the key 'policy_id'"):
             env.step({"a": 0})
 
     def test_another_key_is_read_on_demand(self):
@@ -507,9 +558,23 @@ class TestErrors:
     def test_rewards_that_are_not_finite_name_the_agent(self, reward):
         env, played = scripted({"a": (1.0, "t"), "b": (reward, "t")})
         env.reset()
-        with pytest.raises(ValueError, match="rewards must be finite, those of agent 'b'"):
+        with pytest.raises(ValueError, match="rewards must be finite, got the sum .* for agent 'b'"):
             env.step({"a": 0, "b": 0})
         assert not played
+
+    @pytest.mark.parametrize("share", [lambda ledger: ledger, lambda ledger: ledger.record])
+    def test_a_sink_shared_by_two_nested_recorders_raises(self, share):
+        payoff = pm.Payoff(2)
+        inner = pm.record_results(both(rps_v2.env()), payoff)
+        with pytest.raises(ValueError, match="sinks must not be shared with a recorder inside"):
+            pm.record_results(aec_to_parallel(inner), [].append, share(payoff))
+        pm.record_results(inner, pm.Payoff(2))
+
+    def test_a_vector_reward_raises_and_names_agent_and_reward(self):
+        env, _ = scripted({"a": (1.0, "t"), "b": (np.array([1.0, 2.0]), "t")})
+        env.reset()
+        with pytest.raises(ValueError, match=r"one number per agent, got array\(\[1., 2.\]\) for agent 'b'"):
+            env.step({"a": 0, "b": 0})
 
     @pytest.mark.parametrize("said", [None, {"a": 1.0}, [1.0, 2.0]])
     def test_a_score_that_leaves_an_agent_out_is_refused(self, said):
@@ -521,8 +586,9 @@ class TestErrors:
     @pytest.mark.parametrize(
         ("sinks", "settings", "error", "message"),
         [
-            ((), {}, ValueError, "sinks must name at least one"),
+            ((), {}, ValueError, "sinks must hold at least one"),
             ((7,), {}, TypeError, "sinks must have a record method"),
+            ((pm.Payoff,), {}, TypeError, "sinks must be objects, got the class Payoff"),
             (([].append,), {"team_of": 7}, TypeError, "team_of"),
             (([].append,), {"team_of": "suffix"}, ValueError, "team_of"),
             (([].append,), {"score": 7}, TypeError, "score must be a function"),
@@ -780,7 +846,7 @@ class TestVectors:
         for one in (env, twin):
             for _ in range(9):
                 one.step(0)
-        played, again = (one._recording._sinks[0].__self__.episodes for one in (env, twin))
+        played, again = (one._recording.sinks[0].__self__.episodes for one in (env, twin))
         assert len(played) > 3
         assert played == again
         assert played is not again

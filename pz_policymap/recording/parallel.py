@@ -1,0 +1,76 @@
+"""`RecordResultsParallel`: records the results of episodes of a PettingZoo Parallel environment."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pettingzoo.utils.env import ActionType, AgentID, ObsType, ParallelEnv
+from pettingzoo.utils.wrappers import BaseParallelWrapper
+from typing_extensions import override
+
+from pz_policymap.mappings.groups import GroupOf
+from pz_policymap.recording.running_episode import Recording, RunningEpisode, Score
+
+
+class RecordResultsParallel(BaseParallelWrapper[AgentID, ObsType, ActionType]):
+    """Records the result of every episode of a Parallel environment; see `record_results`."""
+
+    def __init__(
+        self,
+        env: ParallelEnv[AgentID, ObsType, ActionType],
+        *sinks: Any,
+        team_of: GroupOf | None = None,
+        score: Score | None = None,
+        info_key: str = "policy_id",
+    ) -> None:
+        super().__init__(env)
+        self._recording = Recording(sinks, team_of, score, info_key)
+        self._episode: RunningEpisode | None = None  # None before the first episode and after the end of one
+        self._ended: set[AgentID] = set()
+
+    @property
+    def sinks(self) -> tuple[Any, ...]:
+        """The functions that receive each episode."""
+        return self._recording.sinks
+
+    @override
+    def reset(
+        self, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[AgentID, ObsType], dict[AgentID, dict[str, Any]]]:
+        """Resets the environment; an unfinished episode is not recorded."""
+        observations, infos = self.env.reset(seed=seed, options=options)  # if it raises, the old episode may continue
+        self._episode = RunningEpisode(self._recording, self.env, infos)
+        self._ended = set()
+        return observations, infos
+
+    @override
+    def step(
+        self, actions: dict[AgentID, ActionType]
+    ) -> tuple[
+        dict[AgentID, ObsType],
+        dict[AgentID, float],
+        dict[AgentID, bool],
+        dict[AgentID, bool],
+        dict[AgentID, dict[str, Any]],
+    ]:
+        """Steps the environment, and records the episode if all its agents have ended."""
+        episode, ended = self._episode, self._ended
+        acting = [agent for agent in self.env.agents if agent not in ended]  # `agents` may lag behind terminations
+        outcome = self.env.step(actions)
+        if episode is None or len(outcome) != 5:  # turn_based_aec_to_parallel returns four once no agent remains
+            return outcome
+        _, rewards, terminations, truncations, infos = outcome
+        episode.earn(rewards, infos)
+        episode.read(infos)
+        for agent in acting:
+            episode.acted(agent)
+        for agent in terminations.keys() | truncations.keys():
+            if terminations.get(agent, False) or truncations.get(agent, False):
+                ended.add(agent)
+            else:
+                ended.discard(agent)  # it has returned under its name
+        if ended.issuperset(self.env.agents):
+            self._episode = None
+            episode.check_tags(infos)
+            episode.finish()
+        return outcome
