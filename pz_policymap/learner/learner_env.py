@@ -1,9 +1,10 @@
-"""`LearnerEnv`: a multi-agent environment as a single-agent trainer sees it, the other seats played by policies."""
+"""`LearnerEnv`: a multi-agent environment in single-agent form, with policies controlling the other seats."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import gymnasium
@@ -25,37 +26,41 @@ from pz_policymap.policies.seat_policies import SeatPolicies
 from pz_policymap.wrappers.find import find_policy_wrapper
 from pz_policymap.wrappers.pettingzoo_tags import Info
 
-_MOST_EPISODES = 1000  # in a row that are over before the learner's first turn
+_SHARED = nullcontext()
+_MOST_EPISODES = 1000  # in a row that end before the learner's first turn
 
 
 class LearnerEnv(gymnasium.Env[Any, Any]):
-    """A `gymnasium.Env` in which one policy, the learner, acts, and the policies of the other seats answer.
+    """A `gymnasium.Env` in which one policy, the learner, acts while other policies control the other seats.
 
-    The learner plays the seat that the mapping gives it, which may be another one in each episode. Between its turns
-    the others move, and what it earns meanwhile is added up, from the beginning of the episode on. An episode that is
-    over before its first turn is followed by the next. When the learner has ended, the others play on to the end, so
-    that `record_results` inside sees whole episodes: without those that a learner did not live to see, results would
-    be biased.
+    The learner controls the seat that the mapping assigns to it, which may change from episode to episode. Between its
+    turns the others move, and its rewards are summed up, as `record_results` counts them. An episode that ends before
+    its first turn is followed by the next. After the learner's end the others play on, so that `record_results`
+    inside sees whole episodes: without them, results would be biased.
 
-    The action mask, in the observation or in the info, is served by `action_masks()`, as MaskablePPO asks for it, and
-    leaves the observation: of PettingZoo's `{"observation": ..., "action_mask": ...}`, the observation is left.
+    The action mask, in the observation or in the info, is returned by `action_masks()`, as MaskablePPO expects, and is
+    removed from the observation. Of PettingZoo's `{"observation": ..., "action_mask": ...}`, the observation remains.
 
-    `reset(seed=s)` seeds the environment, the action spaces of its agents, and, unless they are pinned, the
-    assignments. What opponents draw from the global generators of Python, NumPy and torch (CPU) follows from it, too:
-    these are exchanged for others while `reset` and `step` run, and put back after them, so the trainer's own go on
-    as if nothing had been drawn. That holds in a process that draws in one thread. A generator that a policy keeps to
-    itself is its own to seed.
+    Randomness: `reset(seed=s)` seeds the environment, the action spaces of its agents and, unless they are pinned, the
+    assignments. It also seeds the generators of opponents that have a parameter `rng`. Opponents that draw from the
+    global generators of Python, NumPy or torch share them with the trainer: under `DummyVecEnv`, the order of
+    environments matters, and under `SubprocVecEnv` each worker has its own, which forked workers start from equal
+    states. Use `rng`, or `isolate_randomness=True`, for results that follow from the seed.
 
     Args:
         env: A PettingZoo AEC or Parallel environment with a policy wrapper around or inside it (see `wrap`).
-        policies: Who plays the other seats, by policy index: a dict or a sequence, which need not hold the learner.
-            It is looked up at every reset. A policy is a function `(observation, agent, info) -> action`, which is
-            handed what the environment says, mask included; or an object with `predict`, as Stable-Baselines3 has it,
-            which is handed a batch with a row a seat, without the mask, and of `state`, `episode_start` and
-            `action_masks` what its signature names. A state is kept for each seat, until the episode ends.
-        learner: The policy that acts through this environment.
-        play_out: Whether the others play on when the learner has ended. If False, the episode is cut: for games that
-            would never end without it.
+        policies: The policies of the other seats by policy id, a dict or a sequence. The learner's place may be None or
+            missing. A dict may grow; it is read at every reset. A policy is a function
+            `(observation, agent, info) -> action`, which receives the observation with its mask and, if it has a
+            parameter `rng`, a `numpy.random.Generator`; or an object with `predict`, as in Stable-Baselines3, which
+            receives a batch with one row per seat, without the mask, and those of `state`, `episode_start` and
+            `action_masks` that its signature names; or "random".
+        learner: The policy id of the learner.
+        play_out: Whether the others play on after the learner's end. If False, the episode is interrupted, which suits
+            games that would never end without it.
+        isolate_randomness: Whether the global generators of Python, NumPy and torch (CPU) are exchanged for others,
+            which `reset(seed=...)` seeds, while `reset` and `step` run. This makes opponents that draw from them
+            reproducible, takes 0.1 to 0.2 ms per step, and holds in a process that draws in one thread.
 
     Attributes:
         env: As given.
@@ -65,7 +70,7 @@ class LearnerEnv(gymnasium.Env[Any, Any]):
     Raises:
         TypeError: If an argument has the wrong type.
         ValueError: If there is no policy wrapper, or the environment has no `possible_agents`; here and at reset, if
-            the learner does not play exactly one seat, or not the same spaces in all seats that it can hold.
+            the learner does not control exactly one seat, or if the seats that it can hold differ in their spaces.
 
     Example:
         >>> import pz_policymap as pm
@@ -87,12 +92,13 @@ class LearnerEnv(gymnasium.Env[Any, Any]):
         policies: Mapping[int, Any] | Sequence[Any],
         learner: int = 0,
         play_out: bool = True,
+        isolate_randomness: bool = False,
     ) -> None:
         if not isinstance(env, (AECEnv, ParallelEnv)):
             raise TypeError(f"env must be a PettingZoo AECEnv or ParallelEnv, got {env!r} ({type(env).__name__})")
         self._wrapper = find_policy_wrapper(env)
         if getattr(env, "possible_agents", None) is None:
-            raise ValueError(f"env must have possible_agents, for their spaces are the learner's, got {env}")
+            raise ValueError(f"env must have possible_agents, whose spaces become the learner's, got {env}")
         self.env = env
         self.learner = integer("learner", learner, 0, MAX_INDEX)
         self.play_out = boolean("play_out", play_out)
@@ -100,17 +106,20 @@ class LearnerEnv(gymnasium.Env[Any, Any]):
         self._episodes = LearnerEpisodes(env, self._wrapper, self._opponents, self.learner)
         assigner = self._wrapper.assigner
         self._seats = possible_seats(assigner.mapping, assigner, self.learner)
-        # Copies: a trainer that samples actions must not touch the randomness of opponents that do.
+        # Copies, so that sampling by a trainer does not change the samples of opponents.
         self.observation_space, self.action_space = copy.deepcopy(common_spaces(env, self._seats))
         self.metadata = {"render_modes": [], **env.metadata}
         self.render_mode = getattr(env, "render_mode", None)
-        self._own: OwnRandomness | None = None
+        self._isolated = boolean("isolate_randomness", isolate_randomness)
+        self._generators: OwnRandomness | None = None
+        self._opponent_seed: int | None = None
+        self._episode = 0  # number of episodes since the last seed
         self._mask: Any = None
         self._playing = False
 
     @property
     def agent(self) -> Any:
-        """The agent that the learner plays in this episode.
+        """The agent that the learner controls in this episode.
 
         Raises:
             AttributeError: Before the first reset.
@@ -121,7 +130,7 @@ class LearnerEnv(gymnasium.Env[Any, Any]):
 
     @property
     def policy_ids(self) -> dict[Any, int]:
-        """Who plays whom in this episode, agent to policy.
+        """Agent -> policy id in this episode.
 
         Raises:
             AttributeError: Before the first reset.
@@ -130,28 +139,29 @@ class LearnerEnv(gymnasium.Env[Any, Any]):
         return policy_ids
 
     def set_policies(self, policies: Mapping[int, Any] | Sequence[Any]) -> None:
-        """Lets other policies play from the next reset on; those of the running episode finish it.
+        """Uses other policies from the next reset on; the running episode is finished by the old ones.
 
         Through a vector environment: `vec_env.env_method("set_policies", policies)` (Stable-Baselines3) or
-        `envs.call("set_policies", policies)` (Gymnasium). Workers in other processes are sent copies.
+        `envs.call("set_policies", policies)` (Gymnasium). Workers in other processes, as of `SubprocVecEnv`, receive
+        copies; their opponents draw apart if they take `rng` or with `isolate_randomness=True`.
 
         Args:
             policies: As at construction.
 
         Raises:
-            TypeError: If they are neither a dict nor a sequence.
+            TypeError: If they are neither a dict nor a sequence, or if one of them is not a policy.
         """
         self._opponents.replace(policies)
 
     def set_mapping(self, mapping: MappingLike, now: bool = False) -> None:
-        """Follows another rule from the next draw on; reached through a vector environment as `set_policies` is.
+        """Follows another mapping from the next draw on; reached through a vector environment as `set_policies` is.
 
         Args:
-            mapping: A `PolicyMapping`, a function (see `FromFunction`) or the size of a population.
-            now: Whether to draw at the next reset, whatever the cadence.
+            mapping: A `PolicyMapping`, its text form, a function (see `FromFunction`), or the size of a population.
+            now: Whether to resample at the next reset, regardless of the cadence.
 
         Raises:
-            TypeError, ValueError: As at construction; the old mapping stays then.
+            TypeError, ValueError: As in the constructor; the old mapping stays then.
         """
         rule = as_mapping(mapping)
         seats = [*self._seats, *possible_seats(rule, self._wrapper.assigner, self.learner)]
@@ -160,11 +170,11 @@ class LearnerEnv(gymnasium.Env[Any, Any]):
         self._seats = list(dict.fromkeys(seats))
 
     def action_masks(self) -> NDArray[np.bool_]:
-        """Returns which actions the learner may choose now, one boolean an action; all, where there is no mask.
+        """Returns the actions that the learner may choose now, one boolean per action; all if there is no mask.
 
         Raises:
             ResetNeeded: Before the first reset.
-            TypeError: If there is no mask and the actions cannot be counted.
+            TypeError: If there is no mask and the action space is not countable.
         """
         if self._episodes.agent is None:
             raise ResetNeeded("action_masks cannot be called before reset")
@@ -172,28 +182,30 @@ class LearnerEnv(gymnasium.Env[Any, Any]):
 
     @override
     def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Any, Info]:
-        """Begins an episode, and returns what the learner sees at its first turn.
+        """Begins an episode, and returns the learner's first observation and info.
 
         Args:
-            seed: Seeds all that is random here, the trainer's own aside.
-            options: Go to the wrapped environment, a forced matchup (`policy_ids`) included.
+            seed: Seeds all randomness of the environment and its opponents; see the class.
+            options: Passed to the wrapped environment, a forced matchup (`policy_ids`) included.
 
         Raises:
             KeyError: If an opponent is missing.
-            TypeError: If an opponent is no policy.
-            ValueError: If the learner does not play exactly one seat, if it has other spaces there, or if a thousand
-                episodes in a row are over before its first turn.
+            TypeError: If an opponent is not a policy.
+            ValueError: If the learner does not control exactly one seat, if that seat has other spaces, or if a
+                thousand episodes in a row end before its first turn.
         """
         self._playing = False
         super().reset(seed=seed)
-        if seed is not None or self._own is None:
-            self._own = OwnRandomness(int(self.np_random.integers(2**32)))
+        if seed is not None or self._opponent_seed is None:
+            self._opponent_seed, self._episode = int(self.np_random.integers(2**32)), 0
+            self._generators = OwnRandomness(self._opponent_seed) if self._isolated else None
         if seed is not None:
             for agent in self.env.possible_agents:
                 self.env.action_space(agent).seed(int(self.np_random.integers(2**32)))
-        with self._own.in_place():
+        with self._randomness():
             for _ in range(_MOST_EPISODES):
-                self._check_seat(self._episodes.begin(seed, options))
+                self._episode += 1
+                self._check_seat(self._episodes.begin(seed, options, (self._opponent_seed, self._episode)))
                 if self._episodes.until_turn():
                     first = self._seen()
                     self._playing = True
@@ -201,19 +213,19 @@ class LearnerEnv(gymnasium.Env[Any, Any]):
                 if self.play_out:
                     self._episodes.play_out()
                 seed = None
-        raise ValueError(f"env must give the learner a turn, and {_MOST_EPISODES} episodes in a row gave it none")
+        raise ValueError(f"env must give the learner a turn, got {_MOST_EPISODES} episodes in a row without one")
 
     @override
     def step(self, action: Any) -> tuple[Any, float, bool, bool, Info]:
-        """Acts for the learner, and returns what it sees at its next turn or at its end.
+        """Acts for the learner, and returns its next observation, or its last one if it has ended.
 
         Raises:
-            ResetNeeded: If no episode is being played: before the first reset, after the end, or after an error.
+            ResetNeeded: If no episode is running: before the first reset, after the end, or after an error.
         """
-        if not self._playing or self._own is None:
+        if not self._playing:
             raise ResetNeeded("step cannot be called before reset, nor after the end of an episode or an error")
-        episodes, self._playing = self._episodes, False  # where somebody raises, nobody knows whose turn it is
-        with self._own.in_place():
+        episodes, self._playing = self._episodes, False  # after an error, an episode cannot continue
+        with self._randomness():
             episodes.act(action)
             goes_on = episodes.until_turn()
             if self.play_out and not goes_on:
@@ -233,8 +245,11 @@ class LearnerEnv(gymnasium.Env[Any, Any]):
         """Closes the wrapped environment."""
         self.env.close()  # type: ignore[no-untyped-call]
 
+    def _randomness(self) -> AbstractContextManager[None]:
+        return _SHARED if self._generators is None else self._generators.in_place()
+
     def _check_seat(self, agent: Any) -> None:
-        """Raises where the learner sits as it was not foreseen, and sees or does something else there."""
+        """Raises a ValueError if the learner holds an unforeseen seat with other spaces."""
         if agent not in self._seats:
             common_spaces(self.env, [*self._seats, agent])
             self._seats.append(agent)
@@ -244,6 +259,6 @@ class LearnerEnv(gymnasium.Env[Any, Any]):
         self._mask = mask_of(observation, info)
         observation = without_mask(observation)
         if isinstance(self.observation_space, Discrete) and isinstance(observation, np.ndarray):
-            # Trainers want a number, and some environments hand out an array of one.
+            # Trainers expect a number, and some environments return an array with one element.
             observation = observation.reshape(-1)[0]
         return observation, dict(info)

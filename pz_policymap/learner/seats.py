@@ -1,4 +1,4 @@
-"""Which seats a learner can hold: one in every episode, and wherever it sits, it must see and do the same."""
+"""The seats that a learner can hold: exactly one per episode, all with the same spaces."""
 
 from __future__ import annotations
 
@@ -9,29 +9,27 @@ import numpy as np
 from gymnasium import spaces
 
 from pz_policymap.assigner import PolicyAssigner
+from pz_policymap.assignment import assignments
 from pz_policymap.mappings.base import PolicyMapping
-from pz_policymap.mappings.checked import checked_assign, named_error
 from pz_policymap.policies.action_masks import space_without_mask
-from pz_policymap.randomness.draw import Draw
 
 Spaces = tuple[spaces.Space[Any], spaces.Space[Any]]
 
-_BLOCKS = 256  # that are drawn to see where the learner sits
+_BLOCKS = 256  # number of blocks searched for seats of the learner
 
 
 def possible_seats(mapping: PolicyMapping, assigner: PolicyAssigner, learner: int) -> list[Any]:
-    """Returns the agents that the learner plays in the first blocks, in seat order.
+    """Returns the agents that the learner controls in the first blocks, in seat order.
 
-    Where the assigner is pinned these are the blocks that will be played, and else others like them. Weights that are
-    a callable are asked once.
+    A pinned assigner will produce exactly these blocks; otherwise they are a sample. Weights callables are called once.
 
     Args:
         mapping: The rule.
-        assigner: Who will follow it.
-        learner: The policy.
+        assigner: The assigner that follows it.
+        learner: The policy id of the learner.
 
     Raises:
-        TypeError, ValueError: If the mapping fails, or if a block has not exactly one seat for the learner.
+        TypeError, ValueError: If the mapping fails, or if the learner does not control exactly one agent in a block.
 
     Example:
         >>> from pz_policymap import Fixed, Focal, PolicyAssigner, Uniform
@@ -41,44 +39,48 @@ def possible_seats(mapping: PolicyMapping, assigner: PolicyAssigner, learner: in
     """
     agents, every = assigner.agents, assigner.cadence.resample_every
     seed = assigner.seed if assigner.pinned and assigner.seed is not None else 0
-    draw = Draw.at(seed, agents, [assigner.env_index] * _BLOCKS, np.arange(_BLOCKS) * every, every)
-    mapping.check(agents)
-    try:
-        bound = mapping.bind(lambda weights: weights())
-    except Exception as error:
-        raise named_error(error, mapping, draw) from error
-    players = checked_assign(bound, draw)
-    holds = players == learner
+    policy_ids = assignments(
+        mapping,
+        agents,
+        seed=seed,
+        env_index=assigner.env_index,
+        episode=np.arange(_BLOCKS) * every,
+        resample_every=every,
+    )
+    holds = policy_ids == learner
     for row in np.flatnonzero(holds.sum(axis=1) != 1)[:1]:
-        the_one(dict(zip(agents, players[row].tolist(), strict=True)), learner)
+        agent_of(learner, dict(zip(agents, policy_ids[row].tolist(), strict=True)))
     return [agents[seat] for seat in np.flatnonzero(holds.any(axis=0))]
 
 
-def the_one(players: Mapping[Any, int], learner: int) -> Any:
-    """Returns the agent that the learner plays, or raises a ValueError if it plays none or several.
+def agent_of(learner: int, assignment: Mapping[Any, int]) -> Any:
+    """Returns the agent that the learner controls.
 
     Args:
-        players: Who plays whom in an episode, agent to policy.
-        learner: The policy.
+        learner: The policy id of the learner.
+        assignment: Agent -> policy id.
+
+    Raises:
+        ValueError: If the learner controls no agent or several.
     """
-    seats = [agent for agent, policy in players.items() if policy == learner]
-    if len(seats) != 1:
+    held = [agent for agent, policy in assignment.items() if policy == learner]
+    if len(held) != 1:
         raise ValueError(
-            f"learner must play exactly one seat, and policy {learner} plays {len(seats)} in {dict(players)}: "
-            f"Focal(Fixed({learner}), opponents) as the mapping seats it once"
+            f"learner must control exactly one seat, and policy {learner} controls {len(held)} in {dict(assignment)}: "
+            f"use a mapping such as Focal(Fixed({learner}), opponents)"
         )
-    return seats[0]
+    return held[0]
 
 
 def common_spaces(env: Any, agents: Sequence[Any]) -> Spaces:
-    """Returns what these agents observe, but for the action mask, and what they can do.
+    """Returns the observation space, without the action mask, and the action space that these agents share.
 
     Args:
         env: A PettingZoo environment.
         agents: At least one.
 
     Raises:
-        ValueError: If they differ in it.
+        ValueError: If their spaces differ.
     """
     first = _spaces_of(env, agents[0])
     for agent in agents[1:]:

@@ -1,4 +1,4 @@
-"""Whose turn it is in an episode, and what a learner sees of it: the same for AEC and Parallel environments."""
+"""`Turns`: the agents to move, their observations, and the rewards of one agent, for AEC and Parallel environments."""
 
 from __future__ import annotations
 
@@ -9,29 +9,32 @@ from typing import Any
 from pettingzoo.utils.env import AECEnv, ParallelEnv
 from typing_extensions import override
 
+from pz_policymap.batching.nested_arrays import copied
+from pz_policymap.recording.aec import holder_of_state
+from pz_policymap.recording.rewards import reward_number
 from pz_policymap.wrappers.pettingzoo_tags import Info
 
 
 class Turns(ABC):
-    """An episode as one of its agents, the learner, goes through it.
+    """The turns of an episode, seen by one of its agents, the learner.
 
     Attributes:
-        seen: The learner's latest observation and info; None before its first turn.
-        ended: Whether the learner has terminated and whether it is truncated; None while neither is so.
+        seen: The learner's latest observation and info, as copies; None before its first turn.
+        ended: Whether the learner has terminated and whether it is truncated; None before its end.
     """
 
     def __init__(self) -> None:
         self.begin(None)
 
     def begin(self, learner: Any) -> None:
-        """Says who the learner is in the episode that `reset` has begun."""
+        """Names the learner of the episode that `reset` has begun."""
         self.seen: tuple[Any, Info] | None = None
         self.ended: tuple[bool, bool] | None = None
         self._learner = learner
         self._reward = 0.0
 
     def take_reward(self) -> float:
-        """Returns what the learner has earned since this was last asked."""
+        """Returns the sum of the learner's rewards since the last call."""
         reward, self._reward = self._reward, 0.0
         return reward
 
@@ -46,7 +49,7 @@ class Turns(ABC):
 
     @abstractmethod
     def view(self, agent: Any) -> tuple[Any, Info]:
-        """Returns what an agent that is to move observes, and its info."""
+        """Returns the observation and info of an agent that is to move."""
 
     @abstractmethod
     def move(self, actions: Mapping[Any, Any]) -> None:
@@ -54,11 +57,13 @@ class Turns(ABC):
 
 
 class AECTurns(Turns):
-    """`Turns` in an AEC environment; agents that have ended are stepped over."""
+    """`Turns` of an AEC environment; dead agents are stepped over."""
 
     def __init__(self, env: AECEnv[Any, Any, Any]) -> None:
         self._env = env
+        self._state = holder_of_state(env)
         self._mover: list[Any] = []
+        self._view: tuple[Any, Info] = None, {}
         super().__init__()
 
     @override
@@ -78,34 +83,36 @@ class AECTurns(Turns):
 
     @override
     def view(self, agent: Any) -> tuple[Any, Info]:
-        observation, _, _, _, info = self._env.last()
-        return observation, info
+        return self._view
 
     @override
     def move(self, actions: Mapping[Any, Any]) -> None:
         (action,) = actions.values()
         self._env.step(action)
+        reward = self._state.rewards.get(self._learner)
+        if reward is not None:
+            self._reward += reward if reward.__class__ is float else reward_number(self._learner, reward)
         self._settle()
 
     def _settle(self) -> None:
-        """Steps over agents that have ended, and looks where it is the learner's turn, its last one included."""
-        env, self._mover = self._env, []
-        while env.agents:
-            agent = env.agent_selection
-            over = bool(env.terminations[agent]), bool(env.truncations[agent])
+        """Steps over dead agents, and reads the turn of the next agent."""
+        env, state, self._mover = self._env, self._state, []
+        while state.agents:
+            agent = state.agent_selection
+            observation, _, terminated, truncated, info = env.last()
+            dead = terminated or truncated
             if agent == self._learner:
-                observation, reward, _, _, info = env.last()
-                self._reward += float(reward)  # all that it has earned since its turn before this one
-                self.seen = observation, info
-                self.ended = over if any(over) else None
-            if not any(over):
-                self._mover = [agent]  # attributes are slow to read through many wrappers
+                # The environment may write into the arrays of a dead agent while the others move on.
+                self.seen = (copied(observation), copied(info)) if dead else (observation, info)
+                self.ended = (bool(terminated), bool(truncated)) if dead else None
+            if not dead:
+                self._mover, self._view = [agent], (observation, info)
                 return
             env.step(None)
 
 
 class ParallelTurns(Turns):
-    """`Turns` in a Parallel environment, where everybody who is there moves at once."""
+    """`Turns` of a Parallel environment, where all agents with an observation move at once."""
 
     def __init__(self, env: ParallelEnv[Any, Any, Any]) -> None:
         self._env = env
@@ -124,19 +131,23 @@ class ParallelTurns(Turns):
     @property
     @override
     def movers(self) -> list[Any]:
-        return list(self._env.agents)
+        agents = list(self._env.agents)
+        movers = [agent for agent in agents if agent in self._views[0]]
+        if agents and not movers:
+            raise RuntimeError(f"env must return an observation of at least one of {agents}, got none from {self._env}")
+        return movers
 
     @override
     def view(self, agent: Any) -> tuple[Any, Info]:
         observations, infos = self._views
-        return observations[agent], infos[agent]
+        return observations[agent], infos.get(agent, {})
 
     @override
     def move(self, actions: Mapping[Any, Any]) -> None:
         observations, rewards, terminations, truncations, infos = self._env.step(dict(actions))
         self._views = observations, infos
         learner = self._learner
-        self._reward += float(rewards.get(learner, 0.0))  # some environments pay those who have ended, too
+        self._reward += reward_number(learner, rewards.get(learner))  # some environments pay dead agents, too
         if self.ended is None:
             self._look()
             over = bool(terminations.get(learner, False)), bool(truncations.get(learner, False))
@@ -144,7 +155,7 @@ class ParallelTurns(Turns):
 
     def _look(self) -> None:
         if self._learner in self._views[0]:
-            self.seen = self.view(self._learner)
+            self.seen = copied(self.view(self._learner))  # the environment may write into its arrays later
 
 
 def turns_of(env: AECEnv[Any, Any, Any] | ParallelEnv[Any, Any, Any]) -> Turns:

@@ -43,12 +43,14 @@ def anything(env):
     return lambda observation, agent, info: env.action_space(agent).sample()
 
 
-def learner_env(env, policies=None, mapping=SEATED, record=None, play_out=True, **settings):
+def learner_env(env, policies=None, mapping=SEATED, record=None, play_out=True, isolate=True, **settings):
     settings = {"resample_every": 1, "seed": None, **settings}
     tagged = pm.wrap(env, mapping, **settings)
     if record is not None:
         tagged = pm.record_results(tagged, record)
-    return pm.LearnerEnv(tagged, {1: always(0)} if policies is None else policies, play_out=play_out)
+    return pm.LearnerEnv(
+        tagged, {1: always(0)} if policies is None else policies, play_out=play_out, isolate_randomness=isolate
+    )
 
 
 def scripted(*scripts, seat="a", truncates=False, **settings):
@@ -128,7 +130,7 @@ def test_a_learner_that_dies_before_its_turn_lets_the_others_finish_first():
 
 def test_an_environment_that_never_gives_the_learner_a_turn_is_an_error():
     env, inner = scripted([("b", {}, ("a", "b"))])
-    with pytest.raises(ValueError, match="must give the learner a turn, and 1000 episodes in a row"):
+    with pytest.raises(ValueError, match="must give the learner a turn, got 1000 episodes in a row"):
         env.reset()
     assert inner.resets == 1000
     with pytest.raises(ResetNeeded):
@@ -224,11 +226,11 @@ def test_the_learner_moves_from_seat_to_seat_and_the_agent_says_where_it_is():
 @pytest.mark.parametrize(
     ("mapping", "plays"),
     [
-        (pm.Uniform(2), "plays [023]"),
-        (pm.Fixed(0), "plays 3"),
-        (pm.Fixed(1), "plays 0"),
-        (2, "plays [023]"),
-        (pm.Focal(pm.Uniform([0, 1]), pm.Fixed(1)), "plays 0"),
+        (pm.Uniform(2), "controls [023]"),
+        (pm.Fixed(0), "controls 3"),
+        (pm.Fixed(1), "controls 0"),
+        (2, "controls [023]"),
+        (pm.Focal(pm.Uniform([0, 1]), pm.Fixed(1)), "controls 0"),
     ],
 )
 def test_a_learner_with_no_seat_or_several_is_refused_with_the_way_out(mapping, plays):
@@ -242,7 +244,7 @@ def test_a_forced_matchup_moves_the_learner_for_one_episode_and_must_seat_it_onc
     assert env.agent == "player_2"
     env.reset()
     assert env.agent == "player_0"
-    with pytest.raises(ValueError, match="policy 0 plays 2 in .*Focal"):
+    with pytest.raises(ValueError, match="policy 0 controls 2 in .*Focal"):
         env.reset(options={"policy_ids": {"player_2": 0}})
     with pytest.raises(ResetNeeded):
         env.step(0)  # the episode before is over, too
@@ -434,7 +436,7 @@ def test_a_wrapper_that_resets_by_itself_between_is_told_apart_by_the_tags():
     env = MultiEpisodeEnv(pm.wrap(rps_v2.env(max_cycles=1), moves, resample_every=1, seed=0), num_episodes=2)
     outside = pm.LearnerEnv(env, {1: always(0)})
     outside.reset()
-    with pytest.raises(ValueError, match="in the same episode: LearnerEnv goes inside"):
+    with pytest.raises(ValueError, match="within an episode, got policy .: LearnerEnv goes inside"):
         outside.step(0)
 
 
@@ -797,6 +799,7 @@ def test_a_copy_made_in_an_episode_finishes_it_as_the_original_does():
         ({"env": pm.wrap(StubParallel(possible_agents=None), FIRST)}, ValueError, "env must have possible_agents"),
         ({"learner": -1}, ValueError, "learner must be from 0"),
         ({"learner": 0.0}, TypeError, "learner must be an integer, got 0.0"),
+        ({"isolate_randomness": 1}, TypeError, "isolate_randomness must be True or False, got 1"),
         ({"play_out": "no"}, TypeError, "play_out must be True or False, got 'no'"),
         ({"policies": 5}, TypeError, "policies must be a dict from policy id to policy, or a sequence, got 5"),
         ({"policies": "ab"}, TypeError, "policies must be a dict"),
@@ -827,14 +830,38 @@ def test_nothing_is_known_before_the_first_reset_and_nothing_is_stepped_after_th
         env.step(0)
 
 
-def test_a_learner_to_whom_the_environment_shows_nothing_is_named():
-    env = StubParallel()
-    env.reset = lambda seed=None, options=None: (setattr(env, "agents", ["a", "b"]), ({"b": 0}, {"a": {}, "b": {}}))[1]
-    with pytest.raises(RuntimeError, match="env must show agent 'a' something at its turn, and has shown nothing"):
-        learner_env(env, mapping=FIRST).reset()
+class Hides(StubParallel):
+    """Returns no observation of agent "a" in its first `steps` observations."""
+
+    def __init__(self, steps):
+        super().__init__(live=[("a", "b")] * 5 + [()])
+        self.left = steps
+
+    def _hidden(self, observations):
+        self.left -= 1
+        return {agent: value for agent, value in observations.items() if agent != "a" or self.left < 0}
+
+    def reset(self, seed=None, options=None):
+        observations, infos = super().reset(seed, options)
+        return self._hidden(observations), infos
+
+    def step(self, actions):
+        observations, *rest = super().step(actions)
+        return self._hidden(observations), *rest
 
 
-def test_an_agent_that_was_never_announced_is_played_by_its_policy_and_is_not_the_learner():
+def test_a_learner_without_an_observation_has_its_first_turn_later():
+    env = learner_env(Hides(2), mapping=FIRST)
+    env.reset()
+    assert env.env.unwrapped.time == 2
+
+
+def test_a_learner_that_is_never_observed_is_an_error():
+    with pytest.raises(ValueError, match="env must give the learner a turn"):
+        learner_env(Hides(10**9), mapping=FIRST).reset()
+
+
+def test_an_unknown_agent_that_joins_is_controlled_by_its_policy():
     class Crowd(StubParallel):
         def step(self, actions):
             assert list(actions) == self.agents
@@ -847,7 +874,7 @@ def test_an_agent_that_was_never_announced_is_played_by_its_policy_and_is_not_th
     two = pm.FromFunction(lambda agents, draw: dict.fromkeys(agents, 0))
     env = learner_env(Crowd(live=script, possible_agents=["a"]), mapping=two)
     env.reset()
-    with pytest.raises(ValueError, match="policy 0 plays 2"):
+    with pytest.raises(ValueError, match="policy 0 controls 2"):
         play(env, act=always_acts(0))
 
 
