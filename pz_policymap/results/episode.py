@@ -1,4 +1,4 @@
-"""`Episode`: what one episode ended with, the record that every ledger takes."""
+"""`Episode`: the outcome of one episode, the record that every ledger takes."""
 
 from __future__ import annotations
 
@@ -7,35 +7,36 @@ from dataclasses import dataclass
 
 from pz_policymap.arguments import MAX_INDEX, in_order, integer, number
 
-_MOST = 1e300  # a hundred million of them can be added up
-_LONGEST = 2**53
+_MAX_VALUE = 1e300  # a hundred million of them can be added without overflow
+_MAX_LENGTH = 2**53
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Episode:
-    """What one episode ended with: plain values, one a seat, to be recorded, sent or logged.
+    """The outcome of one episode: plain values, one per seat, to be recorded, sent or logged.
 
-    `record_results` makes these. Made again from a log (`dataclasses.asdict` and back), they give the same ledger.
+    `record_results` makes these. An episode restored from a log (`dataclasses.asdict` and back) is an equal episode.
 
     Args:
-        policies: Who played each seat.
+        policies: The policy that controlled each seat.
         returns: The sum of each seat's rewards, from -1e300 to 1e300.
-        lengths: How many steps each seat took, up to 2**53; empty where nobody counted, which is 0 steps each.
-        sides: What each seat's team is called: the seats of one side win and lose together. Empty: every seat is a
-            side.
-        scores: What decides who won, where that is not the return, in the same range. Empty: the returns.
-        agents: What each seat's agent is called, for those who read the record. Empty: 0, 1, ...
+        lengths: Number of steps of each seat, from 0 to 2**53. Empty: 0 steps each.
+        sides: The team of each seat. Seats of one side win and lose together. Empty: every seat is a side of its own.
+        scores: Numbers that decide who won, if these are not the returns; same range. Empty: the returns.
+        agents: The agent ID of each seat, for readers of the record. Empty: 0, 1, ...
 
     Raises:
-        TypeError: If an argument is no sequence, holds what is no number, or sides that cannot be told apart.
-        ValueError: If there are no seats, if there is not one value a seat, or if a number is out of range or not
-            finite.
+        TypeError: If an argument is not a sequence, if it holds a non-number, or if sides are not hashable.
+        ValueError: If there are no seats, if an argument does not hold one value per seat, or if a number is out of
+            range or not finite.
 
     Example:
         >>> from pz_policymap import Episode
         >>> episode = Episode(policies=[0, 2], returns=[1.0, -1.0])
-        >>> episode.policies, episode.scores, episode.sides
-        ((0, 2), (1.0, -1.0), (0, 1))
+        >>> episode
+        Episode(policies=(0, 2), returns=(1.0, -1.0))
+        >>> episode.scores, episode.sides
+        ((1.0, -1.0), (0, 1))
     """
 
     policies: Sequence[int]
@@ -49,22 +50,36 @@ class Episode:
         policies = in_order("policies", self.policies)
         if not policies:
             raise ValueError("policies must hold at least one seat, got none")
-        seats = tuple(range(len(policies)))
         fields = {
             "policies": tuple(integer("policies", policy, 0, MAX_INDEX) for policy in policies),
-            "returns": tuple(number("returns", value, -_MOST, _MOST) for value in in_order("returns", self.returns)),
-            "lengths": tuple(integer("lengths", steps, 0, _LONGEST) for steps in in_order("lengths", self.lengths)),
-            "sides": in_order("sides", self.sides) or seats,
-            "scores": tuple(number("scores", value, -_MOST, _MOST) for value in in_order("scores", self.scores)),
-            "agents": in_order("agents", self.agents) or seats,
+            "returns": _numbers("returns", self.returns),
+            "lengths": tuple(integer("lengths", steps, 0, _MAX_LENGTH) for steps in in_order("lengths", self.lengths)),
+            "sides": in_order("sides", self.sides),
+            "scores": _numbers("scores", self.scores),
+            "agents": in_order("agents", self.agents),
         }
-        fields["lengths"] = fields["lengths"] or (0,) * len(seats)
-        fields["scores"] = fields["scores"] or fields["returns"]
+        for name, default in _defaults(len(policies), fields["returns"]).items():
+            fields[name] = fields[name] or default
         for name, values in fields.items():
-            if len(values) != len(seats):
-                raise ValueError(f"{name} must hold {len(seats)} values, one a seat, got {len(values)}: {values}")
+            if len(values) != len(policies):
+                raise ValueError(f"{name} must hold {len(policies)} values, one per seat, got {len(values)}: {values}")
             object.__setattr__(self, name, values)
         try:
             hash(self.sides)
         except TypeError as error:
             raise TypeError(f"sides must be hashable, got {self.sides}") from error
+
+    def __repr__(self) -> str:
+        defaults = _defaults(len(self.policies), self.returns)
+        shown = {name: value for name, value in vars(self).items() if value != defaults.get(name)}
+        return f"Episode({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
+
+
+def _defaults(seats: int, returns: Sequence[float]) -> dict[str, tuple[object, ...]]:
+    """Returns the values of arguments that were left empty."""
+    numbers = tuple(range(seats))
+    return {"lengths": (0,) * seats, "sides": numbers, "scores": tuple(returns), "agents": numbers}
+
+
+def _numbers(name: str, values: Sequence[float]) -> tuple[float, ...]:
+    return tuple(number(name, value, -_MAX_VALUE, _MAX_VALUE) for value in in_order(name, values))

@@ -1,4 +1,4 @@
-"""`bradley_terry`: one number a policy from all games between them."""
+"""`bradley_terry`: one rating per policy from all games, with a standard error."""
 
 from __future__ import annotations
 
@@ -8,43 +8,53 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pz_policymap.results.lineups import Lineups
+
 Vector = NDArray[np.float64]
 
-ELO = 400.0 / math.log(10.0)  # points a unit of log-odds: 400 points are odds of ten to one
+ELO = 400.0 / math.log(10.0)  # points per unit of log-odds: 400 points are odds of ten to one
 _CLOSE = 1e-9  # log-odds; Newton's last step squares it
-_MOST_STEPS = 100  # a dozen do, but for priors so small that rounding keeps the last ones from being that close
+_MAX_STEPS = 100  # a dozen suffice, unless the prior is so small that rounding prevents convergence to _CLOSE
 
 
 class Ratings(NamedTuple):
-    """Ratings in points of Elo's scale; their mean is 0.
+    """Ratings in points of the Elo scale, with mean 0.
 
     Attributes:
-        values: One rating a policy, shape `(num_policies,)`.
-        errors: The standard error of each, as far as it is from the mean of all.
+        values: One rating per policy, shape `(num_policies,)`.
+        errors: Standard error of each rating's distance to the mean, shape `(num_policies,)`.
     """
 
     values: Vector
     errors: Vector
 
 
-def bradley_terry(wins: Vector, prior: float) -> Ratings:
-    """Returns the ratings under which the games were likeliest, given that each policy is about average beforehand.
+def bradley_terry(
+    wins: Vector, prior: float, lineups: Lineups | None = None, joint_games: Vector | None = None
+) -> Ratings:
+    """Returns the most likely ratings, given that each policy is about average beforehand.
 
-    i beats j with the odds `exp(r[i] - r[j])` (Zermelo 1929; Bradley and Terry 1952). Maximum likelihood has no finite
-    answer where somebody won everything, or where two groups never met, so every policy is also taken to have won and
-    lost `prior` games against one more, rated 0: the virtual games of Coulom 2008, "Whole-history rating", and a
-    conjugate prior as in Caron and Doucet 2012. With them the log-posterior is strictly concave, and its maximum unique
-    and finite. The errors are those of the normal distribution that fits that maximum (Laplace).
+    i beats j with the odds `exp(r[i] - r[j])` (Zermelo 1929; Bradley and Terry 1952). Maximum likelihood is infinite
+    for a policy that won every game, and for two groups that never met. Therefore each policy is also taken to have won
+    and lost `prior` games against one more policy, rated 0: the virtual games of Coulom 2008, "Whole-history rating",
+    and a conjugate prior as in Caron and Doucet 2012. The log-posterior is then strictly concave, and its maximum
+    unique and finite.
+
+    Without lineups, games count as independent, and the errors are those of the normal distribution that fits the
+    maximum (Laplace). With lineups, the games of one episode are one cluster: the errors are those of the sandwich
+    estimator (Huber 1967; Liang and Zeger 1986).
 
     Args:
-        wins: How many games i won against j, a draw being half a win for both, shape `(num_policies, num_policies)`.
-        prior: Above 0; 1 makes the density of each rating beforehand the logistic one.
+        wins: Number of games i won against j, a draw being half a win for both, shape `(num_policies, num_policies)`.
+        prior: Number of virtual wins and losses, > 0. With 1, the prior density of each rating is the logistic one.
+        lineups: Scores by episode, of the episodes that held several games, or of a sample of them.
+        joint_games: Number of games in episodes with several games, of the shape of `wins`.
 
     Raises:
-        ValueError: If `prior` is not above 0, or so small beside the games that rounding loses it (1 in some 10**16).
+        ValueError: If `prior` is not above 0, or if rounding loses it (below about 1e-16 of the games).
 
     Example:
-        >>> wins = np.array([[0.0, 30.0], [10.0, 0.0]])  # three to one: 191 points apart, but for the prior
+        >>> wins = np.array([[0.0, 30.0], [10.0, 0.0]])  # odds of three to one: 191 points, with a small prior
         >>> bradley_terry(wins, prior=1e-6).values.round(1).tolist()
         [95.4, -95.4]
     """
@@ -52,31 +62,52 @@ def bradley_terry(wins: Vector, prior: float) -> Ratings:
         raise ValueError(f"prior must be above 0 for ratings to be finite, got {prior}")
     games = wins + wins.T
     ratings = np.zeros(len(wins))
-    for _ in range(_MOST_STEPS):
+    for _ in range(_MAX_STEPS):
         expected = _logistic(ratings[:, None] - ratings)
         virtual = _logistic(ratings)
-        # No differences of large numbers here: what somebody has who won nearly everything is in the small ones.
+        # Not the difference of two large numbers: the few losses of a strong policy carry the information.
         slope = (wins * expected.T - wins.T * expected).sum(axis=1) + prior * (_logistic(-ratings) - virtual)
-        curvature = games * expected * expected.T
-        precision = np.diag(curvature.sum(axis=1) + 2.0 * prior * virtual * _logistic(-ratings)) - curvature
+        precision = _laplacian(games * expected * expected.T) + np.diag(2.0 * prior * virtual * _logistic(-ratings))
         try:
             step = np.linalg.solve(precision, slope)
         except np.linalg.LinAlgError as error:
             raise ValueError(f"prior must not vanish beside {games.max():g} games of a pair, got {prior}") from error
-        # Newton's step, shortened by so much that it climbs from anywhere: the third derivative of a logistic
-        # likelihood is bounded by its second (Sun and Tran-Dinh 2019, "Generalized self-concordant functions").
+        # Newton's step, shortened so that it climbs from any start: the third derivative of a logistic likelihood is
+        # bounded by its second (Sun and Tran-Dinh 2019, "Generalized self-concordant functions").
         reach = max(np.ptp(step), np.abs(step).max())
         ratings += step * (math.log1p(reach) / reach if reach > 0.0 else 1.0)
         if reach < _CLOSE:
             break
-    centred = np.linalg.inv(precision)
-    centred -= centred.mean(axis=0)
-    centred -= centred.mean(axis=1, keepdims=True)
-    errors = np.sqrt(np.maximum(np.diag(centred), 0.0))
+    covariance = np.linalg.inv(precision)
+    if lineups is not None and joint_games is not None:
+        scatter = _scatter(expected, joint_games, lineups)
+        covariance = covariance @ (precision - _laplacian(joint_games * expected * expected.T) + scatter) @ covariance
+    covariance -= covariance.mean(axis=0)
+    covariance -= covariance.mean(axis=1, keepdims=True)
+    errors = np.sqrt(np.maximum(np.diag(covariance), 0.0))
     return Ratings((ratings - ratings.mean()) * ELO, errors * ELO)
 
 
+def _scatter(chance: Vector, joint_games: Vector, lineups: Lineups) -> Vector:
+    """Returns the covariance of the slope that comes from episodes with several games.
+
+    Lineups that were left out are taken to vary as those that were kept. The factor n / (n - 1) for n episodes is that
+    of a sample variance. Without two kept episodes, games count as independent.
+    """
+    squares, kept_games, episodes = lineups.scatter(chance)
+    if episodes < 2.0 or not joint_games.any():
+        return _laplacian(joint_games * chance * chance.T)
+    scale: float = joint_games.sum() / kept_games.sum() * episodes / (episodes - 1.0)
+    return scale * squares
+
+
+def _laplacian(weights: Vector) -> Vector:
+    """Returns the matrix of the quadratic form that sums `weights[i, j] * (x[i] - x[j])**2` over pairs."""
+    matrix: Vector = np.diag(weights.sum(axis=1)) - weights
+    return matrix
+
+
 def _logistic(odds: Vector) -> Vector:
-    """1 / (1 + exp(-odds)), as precise near 0 as near 1/2, without overflow."""
+    """Returns 1 / (1 + exp(-odds)), as precise near 0 as near 1/2, without overflow."""
     probability: Vector = np.exp(-np.logaddexp(0.0, -odds))
     return probability

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pz_policymap.arguments import integer
-from pz_policymap.results.checks import array_in, check_episode, check_settings
 from pz_policymap.results.episode import Episode
-from pz_policymap.results.lock import LOCK
+from pz_policymap.results.ledger import LOCK, array_in, check_episode, check_settings
 
 STATE_VERSION = 1
 

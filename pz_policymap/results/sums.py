@@ -1,8 +1,8 @@
-"""Sums of floats that do not depend on the order of adding.
+"""Sums of floats that do not depend on the order of addition.
 
-A sum is kept as two floats, the rounded one and what rounding lost, some 106 bits together. As long as they hold every
-bit (a million numbers within nine orders of magnitude of one another do), the pair is the same in whatever order the
-numbers came, and whichever sums of parts were added.
+A sum is a pair of floats: the rounded sum and the rounding error, about 106 bits together. While these bits suffice
+(for a million numbers within nine orders of magnitude, they do), the pair does not depend on the order of the numbers,
+nor on how they are split into partial sums.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Number = TypeVar("Number", float, NDArray[np.float64])
 
 
 def added(total: Number, rest: Number, value: Number) -> tuple[Number, Number]:
-    """Returns the sum `total + rest` and one more number, floats or arrays of them, again as a pair.
+    """Adds a number, or an array of numbers, to the sum `total + rest`. Returns the new pair.
 
     Source: the error-free sum of Knuth (The Art of Computer Programming, volume 2, section 4.2.2, theorem B).
 
@@ -27,12 +27,12 @@ def added(total: Number, rest: Number, value: Number) -> tuple[Number, Number]:
         >>> total, sum([0.1] * 10)
         (1.0, 0.9999999999999999)
     """
-    total, lost = _exact(total, value)
-    return _exact(total, rest + lost)
+    total, error = _error_free(total, value)
+    return _error_free(total, rest + error)
 
 
-def _exact(a: Number, b: Number) -> tuple[Number, Number]:
-    """Returns the rounded sum of two numbers, and what rounding lost."""
+def _error_free(a: Number, b: Number) -> tuple[Number, Number]:
+    """Returns the rounded sum of two numbers and its rounding error."""
     total = a + b
     of_b = total - a
     return total, (a - (total - of_b)) + (b - of_b)

@@ -667,7 +667,7 @@ class TestState:
         assert same(played(resumed, 1, 20), played(straight, 1, 20))
 
     def test_only_a_ledger_with_decay_keeps_decayed_counts(self):
-        assert [pm.Payoff(2, decay).state_dict()["table"].shape for decay in (1.0, 0.5)] == [(2, 2, 5), (2, 2, 7)]
+        assert [pm.Payoff(2, decay).state_dict()["table"].shape for decay in (1.0, 0.5)] == [(2, 2, 8), (2, 2, 10)]
 
     def test_it_lies_in_one_file_with_the_assigner(self, tmp_path):
         payoff, assigner = ledger([WIN]), pm.PolicyAssigner(2, agents=["a", "b"], seed=0)
