@@ -1,6 +1,7 @@
 """`PolicyAssigner`: the current assignment of n environments; the one thing that changes.
 
 Everything here works on arrays over environments, a single environment being n = 1.
+This file is long because it also checks loaded states.
 """
 
 from __future__ import annotations

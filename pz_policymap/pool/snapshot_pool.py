@@ -7,11 +7,11 @@ parameters by policy id and follows what the pool says.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pz_policymap.arguments import integer
 from pz_policymap.mappings.base import PolicyMapping
@@ -23,7 +23,7 @@ from pz_policymap.pool.learner_settings import Kind, Member, PoolLearner, Vector
 from pz_policymap.pool.matchmaking import GROUPS, opponent_ids, opponent_weights, snapshot_to_retire
 from pz_policymap.pool.trigger import LastSnapshot
 from pz_policymap.results.payoff import Payoff
-from pz_policymap.wrappers.find import find_assigner, find_policy_wrapper
+from pz_policymap.wrappers.find import find_policy_wrapper
 
 STATE_VERSION = 1
 
@@ -58,15 +58,15 @@ class SnapshotPool:
         >>> from pz_policymap import Payoff
         >>> pool = SnapshotPool([PoolLearner("main", {"snapshots": 0.8, "random": 0.2}, every=100)], fixed=["random"])
         >>> payoff = Payoff(pool.num_policies)
-        >>> pool.mapping(payoff)
-        Focal(Fixed(0), Weighted([0.0, 1.0]))
+        >>> pool.opponent_weights("main", payoff).tolist()
+        [0.0, 1.0]
         >>> pool.snapshot_due("main", 100, payoff)
         True
         >>> pool.snapshot("main", 100, payoff).policy_id
         2
         >>> payoff.grow(pool.num_policies)
-        >>> pool.mapping(payoff)
-        Focal(Fixed(0), Weighted([0.0, 0.2, 0.8]))
+        >>> pool.opponent_weights("main", payoff).tolist()
+        [0.0, 0.2, 0.8]
     """
 
     def __init__(
@@ -223,11 +223,13 @@ class SnapshotPool:
         """
         used = {int(policy_id) for policy_id in in_use}
         for env in envs:
-            assigner = find_assigner(env)
-            if repr(assigner.mapping) != self._mapping_text:
+            wrapper = find_policy_wrapper(env)
+            if repr(wrapper.assigner.mapping) != self._mapping_text:
                 return []
-            used.update(np.unique(assigner.policy_ids).tolist())
-            used.update(np.unique(_policy_ids_of(env)).tolist())
+            used.update(np.unique(wrapper.assigner.policy_ids).tolist())
+            with suppress(AttributeError):  # it has not been reset yet
+                held = wrapper.policy_ids  # forced ones included
+                used.update(held.values() if isinstance(held, Mapping) else np.ravel(held).tolist())
         released = sorted(self._left_out - self._released - used)
         self._released.update(released)
         for policy_id in released:
@@ -296,12 +298,3 @@ class SnapshotPool:
                 shares = np.sum([self.opponent_weights(learner, payoff) for learner in self._learners], axis=0)
             self._retired.add(snapshot_to_retire(self.evict, self._members, self.active(), shares))
         return False
-
-
-def _policy_ids_of(env: Any) -> NDArray[Any]:
-    """Returns the policies that control an environment's current episodes, forced ones included; none before reset."""
-    try:
-        held = find_policy_wrapper(env).policy_ids
-    except AttributeError:
-        return np.empty(0, np.int64)
-    return np.asarray(list(held.values()) if isinstance(held, Mapping) else held, np.int64).ravel()

@@ -1,4 +1,7 @@
-"""`Payoff`: the ledger of results between policies."""
+"""`Payoff`: the ledger of results between policies.
+
+This file is long because the ledger has many documented readings; the arithmetic stands in files of its own.
+"""
 
 from __future__ import annotations
 
