@@ -1,10 +1,13 @@
-"""`Opponents`: what the policies of the other seats are handed, alone and in a batch, and what they remember."""
+"""`SeatPolicies`: the arguments of each kind of policy, alone and in a batch, and the state they keep."""
+
+import functools
 
 import numpy as np
 import pytest
+from gymnasium import spaces
 
 import pz_policymap as pm
-from pz_policymap.policies.seat_policies import Predictor
+from pz_policymap.policies.seat_policies import Predictor, SeatPolicies
 from tests.learner_envs import Survival
 from tests.stub_envs import StubParallel
 
@@ -212,3 +215,71 @@ def test_a_predict_that_tells_no_signature_is_handed_observations_alone():
 
     predictor = Predictor(Compiled())
     assert not any(predictor._takes(name) for name in ("state", "episode_start", "action_masks"))
+
+
+class Stateful:
+    """A callable policy that counts its episodes."""
+
+    resets = 0
+
+    def reset(self):
+        self.resets += 1
+
+    def __call__(self, observation, agent, info):
+        return self.resets
+
+
+def draws(observation, agent, info, rng):
+    return int(rng.integers(2**40))
+
+
+def test_a_policy_with_reset_is_reset_once_per_seat_and_episode():
+    policy = Stateful()
+    seats = SeatPolicies({4: policy, 5: Stateful()}, None)
+    for _ in range(3):
+        seats.begin({"a": 4, "b": 5, "c": 4}, seed=0)
+    assert seats.act("a", None, {}) == 6
+    assert seats.act_together({"b": None}, {"b": {}}) == {"b": 3}
+
+
+def test_a_policy_that_takes_rng_gets_a_generator_of_its_own_per_seat_and_episode():
+    seats = SeatPolicies([draws, functools.partial(draws)], None)
+
+    def numbers(seed):
+        seats.begin({"a": 0, "b": 0, "c": 1}, seed)
+        return [seats.act(agent, None, {}) for agent in "abcabc"]
+
+    assert len(set(numbers(3))) == 6
+    assert numbers(3) == numbers((3,)) != numbers((3, 1))
+
+
+def test_predictors_act_for_one_agent_too():
+    policy = Recorder()
+    seats = SeatPolicies([policy], None)
+    seats.begin({"a": 0}, 0)
+    assert seats.act("a", np.ones(3), {}) == 0
+    assert policy.calls[0][0].shape == (1, 3)
+
+
+def test_a_torch_module_is_refused_with_the_line_that_adapts_it():
+    torch = pytest.importorskip("torch")
+    with pytest.raises(TypeError, match=r"policies\[0\] is a torch module.*lambda observation, agent, info"):
+        SeatPolicies([torch.nn.Linear(2, 2)], None)
+
+
+@pytest.mark.parametrize("policy", [5, dict, "rock", lambda observation: 0])
+def test_other_objects_are_refused_with_what_is_expected(policy):
+    with pytest.raises(TypeError, match=r"policies\[0\] must be a callable \(observation, agent, info\) -> action"):
+        SeatPolicies([policy], None)
+
+
+def test_a_callable_without_a_signature_is_accepted():
+    seats = SeatPolicies([max], None)  # written in C: inspect finds no signature
+    seats.begin({3: 0}, 0)
+    assert seats.act(3, 1, 2) == 3
+
+
+def test_random_is_a_policy():
+    seats = SeatPolicies(["random"], lambda agent: spaces.Discrete(1, start=7))
+    seats.begin({"a": 0}, 0)
+    assert seats.act("a", None, {}) == 7

@@ -2,6 +2,7 @@
 
 import json
 
+import gymnasium
 import numpy as np
 import pytest
 from pettingzoo.classic import rps_v2
@@ -43,6 +44,7 @@ def test_members_have_ids_in_order_and_snapshots_get_new_ones():
         (lambda: pm.SnapshotPool([]), TypeError, "learners must be a sequence with at least one"),
         (lambda: pm.SnapshotPool("main"), TypeError, "learners must be a sequence"),
         (lambda: pm.SnapshotPool(["a", "a"]), ValueError, "names must be unique.*got 'a'"),
+        (lambda: pm.SnapshotPool(["a"], fixed=[3]), TypeError, "names must be strings, got 3"),
         (lambda: pm.SnapshotPool(["fixed"]), ValueError, "names must be unique.*got 'fixed'"),
         (lambda: pm.SnapshotPool(["a"], capacity=0), ValueError, "capacity must be at least 1, got 0"),
         (lambda: pm.SnapshotPool(["a"], evict="newest"), ValueError, "evict must be.*got 'newest'"),
@@ -132,6 +134,8 @@ class TestMatchmaking:
         pool.snapshot("main", 1), pool.snapshot("exploiter", 1)
         payoff = pm.Payoff(pool.num_policies)
         assert pool.opponent_weights("main", payoff).tolist() == [0.0, 0.0, 0.5, 0.5]
+        fixed, games = pool_of(0, opponents={"fixed": 1.0}, fixed=["x", "y"])
+        assert fixed.opponent_weights("main", games).tolist() == [0.0, 0.5, 0.5]
         assert pool.opponent_weights("exploiter", payoff).tolist() == [0.5, 0.0, 0.5, 0.0]
 
     def test_the_mapping_is_of_numbers_alone_and_a_row_per_learner(self):
@@ -196,6 +200,28 @@ class TestRelease:
         pool, _ = pool_of(1, capacity=1)
         with pytest.raises(ValueError, match="capacity must leave a free slot, got 1 slots"):
             pool.snapshot("main", 20)
+
+    def test_an_environment_before_its_first_reset_uses_nothing(self):
+        pool, payoff = pool_of(2)
+        pool.retire(1)
+        env = pm.wrap(rps_v2.parallel_env(), pool.mapping(payoff), seed=0)
+        assert [member.policy_id for member in pool.release([env])] == [1]
+
+    def test_a_vector_environment_keeps_the_members_of_all_its_rows(self):
+        pool, payoff = pool_of(2)
+        env = pm.wrap(gymnasium.make_vec("CartPole-v1", num_envs=2), pm.Fixed(1), seed=0)
+        env.reset()
+        pool.retire(1)
+        env.set_mapping(pool.mapping(payoff, seats=lambda focal, others: others), now=True)
+        assert pool.release([env]) == []
+        env.reset()
+        assert [member.policy_id for member in pool.release([env])] == [1]
+
+    def test_the_weakest_retires(self):
+        pool, payoff = pool_of(3, capacity=3, evict="weakest", rule="pfsp", every=1)
+        played(payoff, 0, 2, wins=30)
+        assert not pool.snapshot_due("main", 100, payoff)
+        assert pool.active() == [1, 3]
 
     def test_only_active_snapshots_retire(self):
         pool, _ = pool_of(1)
