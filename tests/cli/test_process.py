@@ -1,5 +1,6 @@
 """The command line as a process: what it prints where, exit codes, and Ctrl-C."""
 
+import io
 import json
 import os
 import runpy
@@ -138,6 +139,24 @@ def test_json_holds_nothing_that_policies_print(more):
     assert shown.returncode == 0
     assert json.loads(shown.stdout)["policies"]
     assert "a message of the policy" in shown.stderr
+
+
+def test_output_that_is_not_a_file_and_cannot_be_written_is_one_line(monkeypatch, capsys):
+    class Full(io.StringIO):
+        def write(self, text):
+            raise OSError("disk full")
+
+    monkeypatch.setattr(sys, "stdout", Full())
+    assert main(["preview", "4", "--json"]) == 1
+    assert capsys.readouterr().err == "pz-policymap: the output cannot be written: disk full\n"
+
+
+def test_module_that_calls_sys_exit_fails_the_command(tmp_path, monkeypatch, capsys):
+    (tmp_path / "leaves.py").write_text("import sys\nsys.exit(0)\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert main(["check", "leaves:make"]) == 1
+    assert "sys.exit(0) was called by the code that it runs" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")

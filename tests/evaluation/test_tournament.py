@@ -4,6 +4,7 @@ import sys
 
 import numpy as np
 import pytest
+from mpe2 import simple_spread_v3
 from pettingzoo.classic import connect_four_v3, rps_v2, tictactoe_v3
 
 import pz_policymap as pm
@@ -11,6 +12,7 @@ from pz_policymap.evaluation.episode_loop import EpisodeLoop, PlayError
 from pz_policymap.evaluation.games import Game
 from pz_policymap.policies.seat_policies import SeatPolicies
 from tests import cli_bots
+from tests.stub_envs import StubParallel
 
 ENTRANTS = {"random": "random", "first": cli_bots.first_free, "last": pm.Entrant(getattr, cli_bots, "last_free")}
 
@@ -81,6 +83,105 @@ def test_tournament_worker_death_is_one_error():
         pm.tournament(tictactoe_v3.env, {"a": "random", "b": cli_bots.dies}, cycles=5, n_jobs=2)
 
 
+def test_tournament_backend_of_joblib_plays_the_same_games_in_batches():
+    joblib = pytest.importorskip("joblib")
+    expected = pm.tournament(tictactoe_v3.env, ENTRANTS, cycles=30, seed=5)
+    with joblib.parallel_config(backend="threading"):
+        result = pm.tournament(tictactoe_v3.env, ENTRANTS, cycles=30, seed=5, n_jobs=2)
+    assert outcomes(result) == outcomes(expected)
+
+
+def test_tournament_error_in_a_thread_keeps_the_games_of_its_batch(tmp_path):
+    joblib = pytest.importorskip("joblib")
+    entrants = {**ENTRANTS, "bad": cli_bots.fails}
+    with joblib.parallel_config(backend="threading"), pytest.raises(PlayError, match="policy 'bad'"):
+        pm.tournament(tictactoe_v3.env, entrants, cycles=9, results=tmp_path / "games.npz", n_jobs=2)
+
+
+def test_tournament_progress_is_written_to_stderr(capsys):
+    pm.tournament(rps_v2.parallel_env, {"a": "random", "b": "random"}, cycles=2, progress=True)
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.startswith("\r0 of 4 games")
+    assert shown.err.endswith("\r4 of 4 games\n")
+
+
+def test_tournament_teams_win_together():
+    entrants = {"a": "random", "b": "random"}
+    result = pm.tournament(rps_v2.parallel_env, entrants, team_of=lambda agent: "all")
+    assert result.payoff.games.sum() == 0  # two entrants on one side have no game
+
+
+class NeverEnds(StubParallel):
+    """Its agents disappear without having ended."""
+
+    def step(self, actions):
+        observations, rewards, terminations, truncations, infos = super().step(actions)
+        return observations, rewards, dict.fromkeys(terminations, False), truncations, infos
+
+
+class Stranger(StubParallel):
+    def __init__(self):
+        super().__init__(live=[("a", "b"), ("a", "b", "c"), ()])
+
+
+class Unclosable(StubParallel):
+    def close(self):
+        raise OSError("the viewer is gone")
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (NeverEnds, "game 0 of .*it is over, but some agents have neither terminated nor been truncated"),
+        (Stranger, r"agents must be among possible_agents \['a', 'b'\], got \['c'\]|has no policy|KeyError"),
+    ],
+)
+def test_tournament_environment_that_breaks_its_promises_is_named(make, message):
+    with pytest.raises(PlayError, match=message):
+        pm.tournament(make, {"a": "random", "b": "random"})
+
+
+def test_tournament_environment_that_cannot_be_closed_is_a_warning():
+    played = []
+    with pytest.raises(OSError, match="the viewer is gone"):
+        pm.tournament(Unclosable, {"a": "random", "b": "random"})
+
+    def make():
+        played.append(1)
+        return Unclosable() if len(played) == 2 else StubParallel()
+
+    with pytest.warns(UserWarning, match="the environment cannot be closed: OSError"):
+        pm.tournament(make, {"a": "random", "b": "random"})
+
+
+@pytest.mark.parametrize(
+    ("state", "message"),
+    [
+        ({"other": {}}, "it holds no tournament; name another file"),
+        ({"tournament": {"version": 99}}, "version must be 1, got 99"),
+    ],
+)
+def test_tournament_other_file_is_refused_and_stays(state, message, tmp_path):
+    path = tmp_path / "games.npz"
+    pm.save(path, **state)
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match=message):
+        pm.tournament(rps_v2.parallel_env, {"a": "random", "b": "random"}, results=path)
+    assert path.read_bytes() == before
+
+
+def test_play_episode_without_a_step_is_an_error():
+    with pytest.raises(PlayError, match="episode 0: it is over, but some agents have neither terminated"):
+        list(pm.play(pm.wrap(StubParallel(live=[()]), pm.Fixed(0)), ["random"], 1))
+
+
+def test_play_entrants_and_dicts_are_policies():
+    env = pm.wrap(tictactoe_v3.env(), pm.Fixed(5), seed=0)
+    (episode,) = pm.play(env, {5: pm.Entrant(getattr, cli_bots, "first_free")}, 1)
+    assert episode.policies == (5, 5)
+
+
 def test_tournament_without_joblib_names_the_install_command(monkeypatch):
     monkeypatch.setitem(sys.modules, "joblib", None)
     with pytest.raises(ImportError, match="pip install joblib"):
@@ -94,6 +195,9 @@ def test_tournament_without_joblib_names_the_install_command(monkeypatch):
         ({"entrants": ["random", "random"]}, TypeError, "entrants must be a dict"),
         ({"make_env": 3}, TypeError, "make_env must be a callable"),
         ({"on_error": "ignore"}, ValueError, "on_error must be 'raise' or 'forfeit'"),
+        ({"make_env": lambda: 3}, TypeError, "make_env must return a PettingZoo environment with possible_agents"),
+        ({"make_env": lambda: StubParallel(possible_agents=[("a",)])}, TypeError, "possible_agents must be strings or"),
+        ({"make_env": simple_spread_v3.env}, ValueError, "entrants must be at least one per seat"),
         ({"cycles": 0}, ValueError, "cycles must be"),
         ({"games": 10**8}, ValueError, "games must be at most"),
     ],

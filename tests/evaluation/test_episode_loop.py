@@ -1,0 +1,118 @@
+"""`EpisodeLoop`: agents that join, die or are not observed, and errors that name their cause."""
+
+import pytest
+
+import pz_policymap as pm
+from pz_policymap.evaluation.episode_loop import EpisodeLoop, PlayError, told
+from pz_policymap.policies.seat_policies import SeatPolicies
+from tests.stub_envs import StubAEC, StubParallel
+
+APIS = [StubAEC, StubParallel]
+
+
+def zero(observation, agent, info):
+    return 0
+
+
+def fails(observation, agent, info):
+    raise ValueError("no idea")
+
+
+def loop_of(env, *policies):
+    return EpisodeLoop(env, SeatPolicies(list(policies), env.action_space), "#{}".format)
+
+
+class LateAEC(StubAEC):
+    """Agent "c" joins with the first step."""
+
+    def reset(self, seed=None, options=None):
+        super().reset(seed, options)
+        self.agents = ["a"]
+
+    def step(self, action):
+        if len(self.left) == 2 and "c" not in self.agents and self.left["c"]:
+            self.agents.append("c")
+        super().step(action)
+
+
+LATE = [
+    LateAEC(turns={"a": 2, "c": 1}),
+    StubParallel(live=[("a",), ("a", "c"), ("a", "c"), ()], possible_agents=["a"]),
+]
+
+
+@pytest.mark.parametrize("env", LATE)
+def test_an_agent_that_joins_is_controlled_by_the_policy_of_its_tag(env):
+    outcome = loop_of(pm.wrap(env, pm.Fixed(0), seed=0), zero).play(0, 0, {})
+    assert set(outcome.returns) == {"a", "c"}
+    assert outcome.lengths["a"] > outcome.lengths["c"] > 0
+    assert outcome.complete
+
+
+@pytest.mark.parametrize("make", APIS)
+def test_an_error_of_a_policy_names_it_and_its_agent(make):
+    env = make()
+    with pytest.raises(
+        PlayError, match=r"policy #1, which controls agent 'b', raised ValueError: no idea \(.*:\d+\)"
+    ) as e:
+        loop_of(env, zero, fails).play(0, 0, {"a": 0, "b": 1})
+    assert (e.value.policy, e.value.agent) == (1, "b")
+    assert "no idea" in e.value.details
+    assert str(e.value.within("game 3")).startswith("game 3: policy #1")
+
+
+def test_an_error_that_only_a_batch_raises_names_its_first_agent():
+    class FailsOnce:
+        calls = 0
+
+        def __call__(self, observation, agent, info):
+            self.calls += 1
+            if self.calls == 1:
+                raise ValueError("once")
+            return 0
+
+    with pytest.raises(PlayError, match="policy #0, which controls agent 'a', raised ValueError: once"):
+        loop_of(StubParallel(), FailsOnce()).play(0, 0, {"a": 0, "b": 0})
+
+
+@pytest.mark.parametrize("make", APIS)
+def test_an_action_outside_its_space_is_the_fault_of_the_policy(make):
+    class Strict(make):
+        def step(self, actions):
+            raise IndexError("illegal")
+
+    with pytest.raises(
+        PlayError, match=r"policy #0, which controls agent 'a', returned the action 9, which is not in"
+    ) as e:
+        loop_of(Strict(), lambda *seen: 9).play(0, 0, {"a": 0, "b": 0})
+    assert e.value.policy == 0
+    with pytest.raises(
+        PlayError, match=r"the environment raised IndexError: illegal .* at the action 0 of policy #0"
+    ) as e:
+        loop_of(Strict(), zero).play(0, 0, {"a": 0, "b": 0})
+    assert e.value.policy is None
+
+
+def test_an_error_of_reset_is_the_fault_of_the_environment():
+    with pytest.raises(PlayError, match="RuntimeError: reset 0 fails"):
+        loop_of(StubParallel(fail_at=[0]), zero).play(0, 0, {"a": 0, "b": 0})
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [(ValueError("a\nb"), "ValueError: a b"), (KeyError(), "KeyError"), (SystemExit(2), "sys.exit(2)")],
+)
+def test_errors_are_told_on_one_line(error, text):
+    assert told(error) == text
+
+
+def test_agents_that_are_removed_with_the_last_step_have_ended():
+    class Empties(StubAEC):
+        def step(self, action):
+            super().step(action)
+            if all(self.terminations.values()):
+                self.agents = []
+
+    outcome = loop_of(Empties(), zero).play(0, 0, {"a": 0, "b": 0})
+    assert outcome.complete
+    assert outcome.returns == {"a": 2.0, "b": 2.0}
