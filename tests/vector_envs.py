@@ -69,7 +69,7 @@ class ScriptedVector(VectorEnv):
 
     Args:
         num_envs: How many rows there are.
-        ends: The rows that terminate at step 1, 2, ...; those of an odd step truncate instead. Nobody afterwards.
+        ends: The rows that terminate at step 1, 2, ...; those of an odd step truncate instead. None afterwards.
         mode: What it declares in its metadata; None: nothing.
         infos: What it hands out at reset and at every step.
         fail_at: `reset` raises at these calls, numbered from 0.
@@ -111,8 +111,8 @@ class ScriptedVector(VectorEnv):
         self.time += 1
         done = np.zeros(self.num_envs, np.bool_)
         done[self.ends[self.time - 1] if self.time <= len(self.ends) else []] = True
-        nobody = np.zeros_like(done)
-        terminated, truncated = (nobody, done) if self.time % 2 else (done, nobody)
+        nothing = np.zeros_like(done)
+        terminated, truncated = (nothing, done) if self.time % 2 else (done, nothing)
         observations = np.full((self.num_envs, 1), self.time, np.float32)
         return observations, np.ones(self.num_envs), terminated, truncated, self.infos
 

@@ -40,7 +40,8 @@ class RowPolicies:
         self._shape = (assigner.num_envs, len(assigner.agents))
         self._policy_ids: PolicyIds | None = None
         self._forced: PolicyIds | None = None  # shape (num_envs, num_seats), while a forced matchup is in force
-        self._unfinished = np.zeros(assigner.num_envs, np.bool_)
+        self._undrawn = np.ones(assigner.num_envs, np.bool_)  # whose running episode is not one of the assigner's
+        self._all_drawn = False  # spares a step the look at the array
 
     @property
     def policy_ids(self) -> PolicyIds | None:
@@ -71,30 +72,39 @@ class RowPolicies:
         """
         change = self._episodes.after_step(terminations, truncations)
         if len(change.reset):
-            self._draw(change.reset)
-        if not len(change.over):
+            self._draw_or_mark(change.reset)
+        finished = self.policy_ids if len(change.restarted) else None
+        if finished is None:
             return None
-        self._unfinished[change.over] = False
-        finished = self.policy_ids
-        if not len(change.restarted) or finished is None:
-            return None
-        self._draw(change.restarted)
+        self._draw_or_mark(change.restarted)
         return Finished(finished, self._episodes.mask_of(change.restarted))
 
     @property
     def unfinished(self) -> NDArray[np.bool_]:
         """Which environments are in the middle of an episode of this schedule, shape `(num_envs,)`."""
-        return np.array(self._unfinished)
+        return ~(self._undrawn | self._episodes.over())
 
     def forget(self) -> None:
         """Leaves the running episodes out of account, after another schedule has been loaded."""
-        self._unfinished[:] = False
+        self._undrawn[:] = True
+        self._all_drawn = False
+
+    def _draw_or_mark(self, envs: Envs) -> None:
+        """Draws for environments that have begun an episode, and marks them as undrawn if that fails."""
+        try:
+            self._draw(envs)
+        except BaseException:  # a KeyboardInterrupt included
+            self._undrawn[envs] = True
+            self._all_drawn = False
+            raise
 
     def _draw(self, envs: Envs | None, seed: Any = None, forced: PolicyIds | None = None) -> None:
         drawn = self._assigner.begin_episodes(envs, seed=seed)
         drawn = drawn[:, : self._shape[1]]  # a loaded state may hold agents that joined late and have no row here
         begun = slice(None) if envs is None else envs
-        self._unfinished[begun] = True
+        if not self._all_drawn:
+            self._undrawn[begun] = False
+            self._all_drawn = not self._undrawn.any()
         if forced is not None or self._forced is not None:
             drawn = self._with_forced(drawn, begun, forced)
         self._policy_ids = read_only(drawn.reshape(-1))

@@ -226,11 +226,10 @@ class PolicyMapVector(VectorWrapper):
     @override
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, Any]:
         """Steps the environments; the infos that come back are tagged, terminal ones included."""
-        self._require_reset("step")
+        previous = self._require_reset("step")
         observations, rewards, terminations, truncations, infos = self.env.step(actions)
         self._failed = True  # if anything below raises, a KeyboardInterrupt included: the environment has gone on
         infos = self._checked(infos, terminations)
-        previous = self.policy_ids
         finished = self._rows.after_step(terminations, truncations)
         if finished is None and isinstance(infos, dict) and FINAL in infos:
             finished = Finished(previous, ~self._everyone)  # rows that ended before their environment's episode did
@@ -252,7 +251,8 @@ class PolicyMapVector(VectorWrapper):
 
     def _checked(self, infos: Any, values: Any) -> Any:
         """Returns the infos as a dict of arrays or one dict per row, or raises if the tag cannot be added."""
-        infos = unpacked(infos, getattr(self.env.unwrapped, "idx_starts", None))
+        if not isinstance(infos, dict):
+            infos = unpacked(infos, getattr(self.env.unwrapped, "idx_starts", None))
         check_rows(self.num_envs, values, infos)
         check_free(infos, self.info_key)
         if isinstance(infos, dict):
@@ -260,10 +260,11 @@ class PolicyMapVector(VectorWrapper):
         return infos
 
     def _tagged(self, infos: Any, finished: Finished | None) -> Any:
+        policy_ids = self.policy_ids
         if not isinstance(infos, dict):
-            return tagged_list(infos, self.info_key, self.policy_ids, finished)
+            return tagged_list(infos, self.info_key, policy_ids, finished)
         self._everyone.flags.writeable = False  # set each time, because NumPy drops the flag in copies and pickles
-        return tagged_dict(infos, self.info_key, self.policy_ids, self._everyone, finished)
+        return tagged_dict(infos, self.info_key, policy_ids, self._everyone, finished)
 
     def _masked(self, mask: Any) -> Envs:
         """Returns the environments that a `reset_mask` selects, or raises."""
@@ -277,11 +278,13 @@ class PolicyMapVector(VectorWrapper):
             )
         return envs
 
-    def _require_reset(self, name: str) -> None:
-        if self._rows.policy_ids is None:
+    def _require_reset(self, name: str) -> PolicyIds:
+        policy_ids = self._rows.policy_ids
+        if policy_ids is None:
             raise ResetNeeded(f"{name} cannot be called before reset")
         if self._failed:
             raise ResetNeeded(f"{name} cannot be called: the last step or reset failed, so reset all environments")
+        return policy_ids
 
 
 def _seed_of_all(seed: Any) -> Any:

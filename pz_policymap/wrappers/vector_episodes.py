@@ -36,6 +36,9 @@ class StepChange(NamedTuple):
     restarted: Envs
 
 
+NO_CHANGE = StepChange(NO_ENVS, NO_ENVS, NO_ENVS, NO_ENVS)
+
+
 class VectorEpisodes:
     """Tells which environments begin and end an episode at each step, in any autoreset mode.
 
@@ -95,7 +98,10 @@ class VectorEpisodes:
 
     def begin(self, envs: Envs | None) -> None:
         """Begins the next episode of these environments (None: of all)."""
-        self._by_env(self.ended)[slice(None) if envs is None else envs] = False
+        if envs is None:
+            self.ended[:] = False
+        else:
+            self._by_env(self.ended)[envs] = False
         if envs is None or envs is self._due:
             self._due = NO_ENVS
         elif len(self._due):
@@ -108,7 +114,7 @@ class VectorEpisodes:
             self.begin(reset)
         rows = _done_rows(terminations, truncations)
         if not len(rows):
-            return StepChange(reset, rows, NO_ENVS, NO_ENVS)
+            return StepChange(reset, rows, NO_ENVS, NO_ENVS) if len(reset) else NO_CHANGE
         self.ended[rows] = True
         over = rows
         if self._num_seats > 1:
@@ -177,10 +183,12 @@ def selected_envs(envs: Any, num_envs: int) -> NDArray[Any]:
 
 def _done_rows(terminations: Any, truncations: Any) -> NDArray[np.intp]:
     """Returns the rows that ended, ascending. Two tensors are joined first, so that one array goes to the host."""
-    if is_tensor(terminations) and is_tensor(truncations):
-        return np.flatnonzero(on_host(terminations.logical_or(truncations)))
-    terminated, truncated = on_host(terminations), on_host(truncations)
+    if not (isinstance(terminations, np.ndarray) and isinstance(truncations, np.ndarray)):
+        if is_tensor(terminations) and is_tensor(truncations):
+            return np.flatnonzero(on_host(terminations.logical_or(truncations)))
+        terminations, truncations = on_host(terminations), on_host(truncations)
     # Unlike `any`, `argmax` (the first maximum) costs the same at 64 rows and at 16,384.
-    if not (terminated[terminated.argmax()] or truncated[truncated.argmax()]):
+    if not (terminations[terminations.argmax()] or truncations[truncations.argmax()]):
         return NO_ENVS
-    return np.flatnonzero(np.logical_or(terminated, truncated))
+    rows: NDArray[np.intp] = np.logical_or(terminations, truncations).nonzero()[0]
+    return rows

@@ -19,6 +19,10 @@ Rows = NDArray[np.bool_]
 PolicyIds = NDArray[np.integer[Any]]
 Infos = Mapping[str, Any] | Sequence[Mapping[str, Any]]
 
+_ALL_ROWS = (
+    "return all rows in each call (EnvPool: batch_size=num_envs), or drive a PolicyAssigner with begin_episodes(rows)"
+)
+
 
 class Finished(NamedTuple):
     """The episodes that ended in the step that began the next ones.
@@ -103,24 +107,19 @@ def check_rows(num_rows: int, values: Any, infos: Infos) -> None:
         infos: From the environment; `env_id`, an integer array without a mask, names the rows (EnvPool's).
 
     Raises:
-        TypeError: If done flags are one array per agent.
         ValueError: If there are more or fewer rows, or if they are in another order.
     """
-    hint = (
-        "return all rows in each call (EnvPool: batch_size=num_envs), or drive a PolicyAssigner with "
-        "begin_episodes(rows)"
-    )
     shape = getattr(values, "shape", None)
-    count = shape[0] if shape else len(infos) if isinstance(infos, Sequence) else num_rows
+    count = shape[0] if shape else len(infos) if isinstance(infos, list) else num_rows
     if count != num_rows:
-        raise ValueError(f"env must return {num_rows} rows, one per entry of num_envs, got {count}: {hint}")
-    if isinstance(infos, Sequence):
+        raise ValueError(f"env must return {num_rows} rows, one per entry of num_envs, got {count}: {_ALL_ROWS}")
+    if not isinstance(infos, Mapping):
         if len(infos) != num_rows:
-            raise ValueError(f"infos must have {num_rows} entries, one per row, got {len(infos)}: {hint}")
+            raise ValueError(f"infos must have {num_rows} entries, one per row, got {len(infos)}: {_ALL_ROWS}")
     elif "env_id" in infos and "_env_id" not in infos:
         named = on_host(infos["env_id"])
         if named.dtype.kind in "iu" and not np.array_equal(named, np.arange(num_rows)):
-            raise ValueError(f"infos['env_id'] must be 0 to {num_rows - 1} in order, got {named}: {hint}")
+            raise ValueError(f"infos['env_id'] must be 0 to {num_rows - 1} in order, got {named}: {_ALL_ROWS}")
 
 
 def check_free(infos: Infos, key: str) -> None:

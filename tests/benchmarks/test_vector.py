@@ -23,7 +23,7 @@ class Still(gymnasium.vector.VectorEnv):
     def __init__(self, num_envs, share=0.0, seed=0):
         self.num_envs = num_envs
         self.nothing = np.zeros(num_envs)
-        self.nobody = np.zeros(num_envs, np.bool_)
+        self.no_end = np.zeros(num_envs, np.bool_)
         self.infos = {}
         rng = np.random.default_rng(seed)
         self.ends = cycle([rng.random(num_envs) < share for _ in range(100)])
@@ -32,7 +32,7 @@ class Still(gymnasium.vector.VectorEnv):
         return self.nothing, self.infos
 
     def step(self, actions):
-        return self.nothing, self.nothing, next(self.ends), self.nobody, self.infos
+        return self.nothing, self.nothing, next(self.ends), self.no_end, self.infos
 
 
 def wrapped(env, mode="NextStep", resample_every=10):

@@ -112,7 +112,7 @@ class VectorMachine(Machine):
         self.begun()
 
     def begun(self, envs=None):
-        """Episodes begin: rows have not ended, and nobody has earned anything."""
+        """Begins episodes: no row has ended, and no agent has earned anything."""
         if envs is None:
             self.ends = np.zeros((self.num_envs, self.seats), bool)
             self.scores, self.playing = [None] * self.num_envs, set()
@@ -194,7 +194,7 @@ class VectorMachine(Machine):
             return
         present, self.models = self.models, past
         for env in over:
-            self.finish(env)  # where somebody outside says what is over, an end is certain now
+            self.finish(env)  # where rows may respawn, only the reset confirms an end
         self.models = present
         self.begun(chosen)
         self.reset_needed = self.is_new = False
@@ -226,7 +226,7 @@ class VectorMachine(Machine):
             if not fail:
                 self.a_draw_failed()
                 for env in over:
-                    self.models[env].unfinished &= self.mode != "SameStep"
+                    self.models[env].unfinished = False
             return
         self.begun(due)
         for env in range(self.num_envs):
@@ -279,7 +279,7 @@ class VectorMachine(Machine):
         self.begun(envs)
 
     def look(self, infos, finished, done=None, before=None):
-        """Holds infos against the models: who plays now, and who played what this step has ended."""
+        """Compares infos with the models: the policies in control now, and those of episodes that this step ended."""
         now = [policy for model in self.models for policy in self.in_order(model.policy_ids)]
         assert self.env.policy_ids.tolist() == now
         if isinstance(infos, list):
