@@ -101,6 +101,22 @@ class Outside(Clean):
         return dict.fromkeys(observations, -1), *rest
 
 
+class OutsideArray(Clean):
+    """Observations are arrays of another space."""
+
+    value = np.array([5.0, 7.0])
+
+    def step(self, actions: Any) -> Any:
+        observations, *rest = super().step(actions)
+        return dict.fromkeys(observations, self.value), *rest
+
+
+class OutsideEmpty(OutsideArray):
+    """Observations are empty arrays."""
+
+    value = np.zeros(0)
+
+
 class ResetsNothing(Clean):
     """`reset` returns None."""
 

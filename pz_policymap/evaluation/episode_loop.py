@@ -164,6 +164,8 @@ class EpisodeLoop:
         outcome.seat([agent])
         if agent not in self._assigned:
             with self._blamed():
+                if "policy_id" not in info:
+                    raise KeyError(f"agent {agent!r} is not among possible_agents, and its info has no policy_id")
                 self._assigned[agent] = info["policy_id"]
                 self._seats.join(agent, self._assigned[agent])
 

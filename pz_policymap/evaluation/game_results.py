@@ -32,9 +32,6 @@ class GameResults:
     def __contains__(self, game: Game) -> bool:
         return game in self._games
 
-    def __len__(self) -> int:
-        return len(self._games)
-
     def record(self, finished: FinishedGame) -> None:
         """Adds a game. Agents that were never there have a return of NaN."""
         game = finished.game

@@ -136,9 +136,6 @@ class GamePlayer:
     def _check(self, outcome: Outcome) -> None:
         if not outcome.complete:
             raise PlayError("it is over, but some agents have neither terminated nor been truncated")
-        strangers = [agent for agent in outcome.lengths if agent not in self._agents]
-        if strangers:
-            raise PlayError(f"agents must be among possible_agents {list(self._agents)}, got {strangers}")
 
     def close(self) -> None:
         """Closes the environment; warns if that fails, since the games are worth more."""

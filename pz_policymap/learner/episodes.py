@@ -35,8 +35,6 @@ class LearnerEpisodes:
     @property
     def seen(self) -> tuple[Any, Info]:
         """The learner's latest observation and info."""
-        if self._turns.seen is None:
-            raise RuntimeError(f"env must return an observation of agent {self.agent!r}, got none from {self._wrapper}")
         self._check_assignment()
         return self._turns.seen
 

@@ -19,7 +19,7 @@ class Turns(ABC):
     """The turns of an episode, seen by one of its agents, the learner.
 
     Attributes:
-        seen: The learner's latest observation and info, as copies; None before its first turn.
+        seen: The learner's latest observation and info, as copies; None and an empty dict before its first turn.
         ended: Whether the learner has terminated and whether it is truncated; None before its end.
     """
 
@@ -28,7 +28,7 @@ class Turns(ABC):
 
     def begin(self, learner: Any) -> None:
         """Names the learner of the episode that `reset` has begun."""
-        self.seen: tuple[Any, Info] | None = None
+        self.seen: tuple[Any, Info] = None, {}
         self.ended: tuple[bool, bool] | None = None
         self._learner = learner
         self._reward = 0.0

@@ -32,6 +32,8 @@ CONTRACT = "PettingZoo's parallel_"
             "wrap with another key",
         ),
         ("Outside", "problem", "the observation of 'a' is not in its space Discrete(1000): -1", "fix the space"),
+        ("OutsideArray", "problem", "an array of dtype float64, shape (2,), values from 5 to 7", "fix the space"),
+        ("OutsideEmpty", "problem", "an array of dtype float64, shape (0,)", "fix the space"),
         ("ResetsNothing", "problem", "in random play, in the lines of pz_policymap: TypeError", "compare what"),
         ("Infinite", "problem", "a reward is infinite or NaN", "record_results refuses"),
         ("Leaks", "problem", "another episode in a used environment", "reset must restore"),

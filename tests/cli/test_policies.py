@@ -3,6 +3,7 @@
 import pytest
 
 from pz_policymap.cli.errors import CommandError, UsageError
+from pz_policymap.cli.named import object_named
 from pz_policymap.cli.policies import policies_named, policy_names
 from tests import cli_bots
 
@@ -66,3 +67,8 @@ def test_policies_named_failing_class_names_the_cause(name, message):
     with pytest.raises(CommandError, match=message) as raised:
         policies_named([f"tests.cli_bots:{name}"])
     assert raised.value.code == 1
+
+
+def test_an_object_is_named_by_module_and_name():
+    with pytest.raises(UsageError, match="policy must be written as module:name, got 'random'"):
+        object_named("policy", "random")

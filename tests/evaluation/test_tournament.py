@@ -1,7 +1,9 @@
 """`tournament` and `play`: pure games, resumable results, and errors that name the policy."""
 
+import signal
 import sys
 
+import cloudpickle
 import numpy as np
 import pytest
 from mpe2 import simple_spread_v3
@@ -10,6 +12,7 @@ from pettingzoo.classic import connect_four_v3, rps_v2, tictactoe_v3
 import pz_policymap as pm
 from pz_policymap.evaluation.episode_loop import EpisodeLoop, PlayError
 from pz_policymap.evaluation.games import Game
+from pz_policymap.evaluation.tournament import _Plan, _play_batch
 from pz_policymap.policies.seat_policies import SeatPolicies
 from tests import cli_bots
 from tests.stub_envs import StubParallel
@@ -45,6 +48,28 @@ def test_tournament_added_entrant_plays_only_its_own_games(tmp_path):
     )
     assert progress == [(done, 12) for done in range(4, 13)]
     assert outcomes(result) == outcomes(pm.tournament(tictactoe_v3.env, ENTRANTS, cycles=2))
+
+
+def test_tournament_results_of_other_entrants_are_left_out(tmp_path):
+    path = tmp_path / "games.npz"
+    pm.tournament(tictactoe_v3.env, ENTRANTS, cycles=2, results=path)
+    written = path.stat().st_mtime_ns
+    two = {name: ENTRANTS[name] for name in ("random", "first")}
+    result = pm.tournament(tictactoe_v3.env, two, cycles=2, results=path)
+    assert outcomes(result) == outcomes(pm.tournament(tictactoe_v3.env, two, cycles=2))
+    assert path.stat().st_mtime_ns == written  # no game was missing
+
+
+def test_tournament_worker_process_ignores_ctrl_c():
+    plan = cloudpickle.dumps(_Plan(tictactoe_v3.env, ENTRANTS, 0, ("player_1", "player_2"), False))
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        outcomes, failure, seconds = _play_batch("0 token", plan, [Game(("first", "last"), 0)])
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert (len(outcomes), failure) == (1, None)
+    assert seconds > 0
 
 
 def test_tournament_other_settings_in_results_file_raises(tmp_path):
@@ -134,7 +159,7 @@ class Unclosable(StubParallel):
     ("make", "message"),
     [
         (NeverEnds, "game 0 of .*it is over, but some agents have neither terminated nor been truncated"),
-        (Stranger, r"agents must be among possible_agents \['a', 'b'\], got \['c'\]|has no policy|KeyError"),
+        (Stranger, "agent 'c' is not among possible_agents, and its info has no policy_id"),
     ],
 )
 def test_tournament_environment_that_breaks_its_promises_is_named(make, message):
@@ -180,6 +205,14 @@ def test_play_entrants_and_dicts_are_policies():
     env = pm.wrap(tictactoe_v3.env(), pm.Fixed(5), seed=0)
     (episode,) = pm.play(env, {5: pm.Entrant(getattr, cli_bots, "first_free")}, 1)
     assert episode.policies == (5, 5)
+
+
+def test_tournament_win_rate_of_an_entrant_without_a_game_is_unknown():
+    result = pm.tournament(rps_v2.parallel_env, {"a": "random", "b": "random", "c": "random"}, games=1)
+    (unknown,) = (place for place, games in enumerate(result.payoff.games.sum(axis=1)) if not games)
+    assert np.isnan(result.intervals[unknown]).all()
+    selves = pm.tournament(rps_v2.parallel_env, {"a": "random", "b": "random"}, self_matches=True, cycles=2)
+    assert selves.payoff.games.sum() == 8
 
 
 def test_tournament_without_joblib_names_the_install_command(monkeypatch):

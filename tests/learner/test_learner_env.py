@@ -856,6 +856,15 @@ def test_a_learner_without_an_observation_has_its_first_turn_later():
     assert env.env.unwrapped.time == 2
 
 
+def test_agents_none_of_which_is_observed_are_an_error():
+    class Blind(StubParallel):
+        def reset(self, seed=None, options=None):
+            return {}, super().reset(seed, options)[1]
+
+    with pytest.raises(RuntimeError, match=r"env must return an observation of at least one of \['a', 'b'\], got none"):
+        learner_env(Blind(), mapping=FIRST).reset()
+
+
 def test_a_learner_that_is_never_observed_is_an_error():
     with pytest.raises(ValueError, match="env must give the learner a turn"):
         learner_env(Hides(10**9), mapping=FIRST).reset()

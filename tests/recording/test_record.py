@@ -27,6 +27,7 @@ from supersuit.vector import ConcatVecEnv, MarkovVectorEnv
 
 import pz_policymap as pm
 from pz_policymap.wrappers.autoreset import Autoreset
+from tests.stub_envs import StubAEC
 from tests.vector_envs import Countdown, Mortal, ScriptedVector, in_mode, needs_modes
 
 
@@ -608,6 +609,18 @@ class TestErrors:
             pm.record_results(env, pm.Payoff(2))
 
 
+@pytest.mark.parametrize("make", [rps_v2.env, rps_v2.parallel_env])
+def test_sinks_are_public(make):
+    log = Log()
+    assert pm.record_results(pm.wrap(make(), 2), log).sinks == (log.record,)
+
+
+def test_a_step_before_reset_raises_what_the_environment_raises():
+    env = pm.record_results(pm.wrap(StubAEC(), 2), Log())
+    with pytest.raises(AttributeError):
+        env.step(0)
+
+
 def test_a_step_after_the_end_is_as_harmless_as_without_it():
     log = []
     env = pm.record_results(pm.wrap(tictactoe_v3.env(), 2), log.append)
@@ -900,6 +913,41 @@ class TestVectors:
         with pytest.raises(ValueError, match="agents must be given for a Payoff"):
             pm.record_results(pm.wrap(ScriptedVector(2), 2, seed=0), pm.Payoff(2))
         pm.record_results(pm.wrap(ScriptedVector(2), 2, seed=0), pm.Payoff(2), agents=1)
+
+    def test_rewards_of_another_shape_are_refused(self):
+        class Scalar(ScriptedVector):
+            def step(self, actions):
+                observations, rewards, *rest = super().step(actions)
+                return observations, rewards[:1], *rest
+
+        env = pm.record_results(pm.wrap(Scalar(2), 2, seed=0), Log())
+        env.reset()
+        with pytest.raises(ValueError, match=r"rewards must have shape \(2,\), got \(1,\)"):
+            env.step(0)
+
+    def test_private_attributes_are_not_those_of_the_environment(self):
+        env = pm.record_results(pm.wrap(ScriptedVector(2), 2, seed=0), Log())
+        with pytest.raises(AttributeError, match="RecordResultsVector has no attribute '_secret'"):
+            _ = env._secret
+
+    def test_tensors_in_terminal_infos_are_copied(self):
+        torch = pytest.importorskip("torch")
+        live, seen = torch.zeros(2), []
+
+        class Reuses(ScriptedVector):
+            def step(self, actions):
+                live[:] = float(self.time)
+                return *super().step(actions)[:4], {"energy": live}
+
+        def score(returns, infos):
+            seen.append({agent: float(info["energy"]) for agent, info in infos.items()})
+            return returns
+
+        vector = Reuses(2, [[0], [1]])
+        env = pm.record_results(pm.wrap(vector, pm.Fixed(0), agents=2), Log(), score=score)
+        env.reset()
+        env.step(0), env.step(0)
+        assert seen == [{"agent_0": 0.0, "agent_1": 1.0}]
 
     def test_a_mask_of_another_shape_is_refused(self):
         env = pm.record_results(pm.wrap(ScriptedVector(2), 2, seed=0), Log())

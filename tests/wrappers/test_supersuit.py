@@ -8,6 +8,7 @@ from supersuit import concat_vec_envs_v1, frame_skip_v0, pettingzoo_env_to_vec_e
 from supersuit.vector import ConcatVecEnv
 
 import pz_policymap as pm
+from pz_policymap.wrappers.vector_agents import known_agents
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
@@ -122,3 +123,17 @@ class TestConcatVecEnvsClonesOneEnvironment:
         for _ in range(3):
             infos = env.step(np.zeros(9, np.int64))[4]
         assert tags(infos) == [policy for i in range(3) for policy in drawn(seed=0, env_index=i, episode=1)]
+
+
+def test_environments_with_different_numbers_of_agents_are_refused():
+    class Holder:
+        def __init__(self, *envs):
+            self.vec_envs = list(envs)
+
+    class Inner:
+        def __init__(self, count):
+            self.possible_agents = list("abc"[:count])
+
+    assert known_agents(Holder(Inner(2), Inner(2))) == ("a", "b")
+    with pytest.raises(ValueError, match="env must hold environments with the same number of agents"):
+        known_agents(Holder(Inner(2), Inner(3)))
