@@ -1,21 +1,23 @@
-"""Which policy plays which agent: decided once per block of episodes, the same on any number of workers.
+"""Assigns the policies of a population to agents: once per block of episodes, identical on any number of workers.
 
     import pz_policymap as pm
 
     env = pm.wrap(env, 4)                      # a population of four policies
     observations, infos = env.reset(seed=42)
-    infos["player_0"]["policy_id"]             # who acts for player_0
+    infos["player_0"]["policy_id"]             # the policy that controls player_0
 
-Start with `wrap` (any PettingZoo or Gymnasium environment, vectors included) and `env_fns` (many of them).
+Start with `wrap` (any PettingZoo or Gymnasium environment, vectors included) and `env_fns` (many environments).
 
-- Who plays whom: `Uniform`, `Weighted`, `Fixed`, `ByEnvIndex`, `FromFunction`, `PerWorker`, `Balanced`, `RoundRobin`,
-  and, made of others, `Shared`, `Teams`, `Roles`, `Focal`.
-- Whom to play: `pfsp`, `latest`, `delta_uniform` and `nash`, from what `record_results` writes into a `Payoff`.
-- Acting in one batch: `PolicyGroups`, `act`, `RecurrentState`.
-- Learning with a single-agent trainer, while others play the other seats: `LearnerEnv`.
-- Evaluating policies: `play`, `tournament` and its `Entrant`s.
-- Pictures of all that: `plots.assignments`, `plots.payoff`, `plots.ratings`, `plots.shares`.
-- Going on after a stop: `save`, `load`. A simulator of one's own: `PolicyAssigner`.
+- Mappings: `Uniform`, `Weighted`, `Fixed`, `ByEnvIndex`, `FromFunction`, `PerWorker`, `Balanced` and `RoundRobin`; nested
+  ones are `Shared`, `Teams`, `Roles` and `Focal`. `mapping_from_text` reads their text form.
+- The policies of any environment and episode, without an environment: `assignments`.
+- Results and matchmaking: `record_results`, `Payoff`, `PolicyStatistics`; `pfsp`, `latest`, `delta_uniform`, `nash`.
+- Self-play and leagues: `SnapshotPool`, `PoolLearner`.
+- Evaluation: `play`, `tournament`, `Entrant`.
+- One learning policy in a single-agent trainer: `LearnerEnv`.
+- Batches: `PolicyGroups`, `act`, `RecurrentState`.
+- Pictures: `plots.assignments`, `plots.payoff`, `plots.ratings`, `plots.shares`.
+- Checkpoints: `save`, `load`. Simulators of your own: `PolicyAssigner`.
 """
 
 from importlib import import_module

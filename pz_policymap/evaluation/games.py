@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from pz_policymap.assignment import assignments
 from pz_policymap.evaluation.episode_loop import EpisodeLoop, Outcome, PlayError
-from pz_policymap.learner.global_generators import OwnRandomness
+from pz_policymap.learner.global_generators import IsolatedRandomness
 from pz_policymap.mappings.round_robin import RoundRobin
 from pz_policymap.policies.entrant import loaded
 from pz_policymap.policies.seat_policies import SeatPolicies
@@ -120,7 +120,7 @@ class GamePlayer:
         policy_seed = game.policy_seed(self._seed)
         assignment = dict(zip(self._agents, game.names, strict=True))
         try:
-            with OwnRandomness(policy_seed >> 32).in_place():
+            with IsolatedRandomness(policy_seed >> 32).in_place():
                 outcome = self._loop.play(game.reset_seed(self._seed), policy_seed, assignment)
             self._check(outcome)
         except PlayError as error:

@@ -11,7 +11,7 @@ from pettingzoo.utils.env import AECEnv, ParallelEnv
 
 from pz_policymap.arguments import integer, seed_of
 from pz_policymap.evaluation.episode_loop import EpisodeLoop, PlayError
-from pz_policymap.learner.global_generators import OwnRandomness
+from pz_policymap.learner.global_generators import IsolatedRandomness
 from pz_policymap.mappings.groups import GroupOf
 from pz_policymap.policies.entrant import loaded
 from pz_policymap.policies.seat_policies import Policies, SeatPolicies
@@ -76,7 +76,7 @@ def _episodes(loop: EpisodeLoop, finished: list[Episode], count: int, seed: int 
         generators: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
         if seed is not None:
             words = np.random.SeedSequence(policy_seed).generate_state(1)
-            generators = OwnRandomness(int(words[0])).in_place()
+            generators = IsolatedRandomness(int(words[0])).in_place()
         try:
             with generators:
                 loop.play(seed if number == 0 else None, policy_seed, {})

@@ -18,7 +18,7 @@ from typing_extensions import override
 from pz_policymap.arguments import MAX_INDEX, boolean, integer
 from pz_policymap.batching.act import mask_of
 from pz_policymap.learner.episodes import LearnerEpisodes
-from pz_policymap.learner.global_generators import OwnRandomness
+from pz_policymap.learner.global_generators import IsolatedRandomness
 from pz_policymap.learner.seats import common_spaces, possible_seats
 from pz_policymap.mappings.conversion import MappingLike, as_mapping
 from pz_policymap.policies.action_masks import flat_mask, without_mask
@@ -111,7 +111,7 @@ class LearnerEnv(gymnasium.Env[Any, Any]):
         self.metadata = {"render_modes": [], **env.metadata}
         self.render_mode = getattr(env, "render_mode", None)
         self._isolated = boolean("isolate_randomness", isolate_randomness)
-        self._generators: OwnRandomness | None = None
+        self._generators: IsolatedRandomness | None = None
         self._opponent_seed: int | None = None
         self._episode = 0  # number of episodes since the last seed
         self._mask: Any = None
@@ -198,7 +198,7 @@ class LearnerEnv(gymnasium.Env[Any, Any]):
         super().reset(seed=seed)
         if seed is not None or self._opponent_seed is None:
             self._opponent_seed, self._episode = int(self.np_random.integers(2**32)), 0
-            self._generators = OwnRandomness(self._opponent_seed) if self._isolated else None
+            self._generators = IsolatedRandomness(self._opponent_seed) if self._isolated else None
         if seed is not None:
             for agent in self.env.possible_agents:
                 self.env.action_space(agent).seed(int(self.np_random.integers(2**32)))

@@ -1,4 +1,4 @@
-"""`OwnRandomness`: what is drawn inside follows from the seed, and nobody outside notices."""
+"""`IsolatedRandomness`: what is drawn inside follows from the seed, and nobody outside notices."""
 # ruff: noqa: NPY002  # the global generator is what this is about
 
 import random
@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from pz_policymap.learner.global_generators import OwnRandomness
+from pz_policymap.learner.global_generators import IsolatedRandomness
 
 
 def drawn():
@@ -18,7 +18,7 @@ def drawn():
 def test_inside_the_generators_go_on_from_the_seed_across_visits():
     reference = random.Random(3), np.random.Generator(np.random.MT19937(3))
     expected = [(reference[0].random(), reference[1].random()) for _ in range(4)]
-    own = OwnRandomness(3)
+    own = IsolatedRandomness(3)
     seen = []
     for _ in range(4):
         with own.in_place():
@@ -31,7 +31,7 @@ def test_outside_they_go_on_as_if_nothing_had_happened_also_after_an_error():
     random.seed(5), np.random.seed(5)
     expected = [drawn() for _ in range(4)]
     random.seed(5), np.random.seed(5)
-    own, seen = OwnRandomness(0), []
+    own, seen = IsolatedRandomness(0), []
     for _ in range(2):
         seen.append(drawn())
         with own.in_place():
@@ -46,7 +46,7 @@ def test_a_second_normal_variate_that_a_generator_has_kept_is_kept_for_the_one_w
     np.random.seed(5), random.seed(5)
     expected = [(np.random.normal(), random.gauss(0, 1)) for _ in range(6)]
     np.random.seed(5), random.seed(5)
-    own, seen, inside = OwnRandomness(0), [], []
+    own, seen, inside = IsolatedRandomness(0), [], []
     for _ in range(6):
         seen.append((np.random.normal(), random.gauss(0, 1)))
         with own.in_place():
@@ -59,7 +59,7 @@ def test_generators_that_are_seeded_or_exchanged_inside_do_not_stay():
     np.random.seed(5), random.seed(5)
     before, generator = drawn(), np.random.get_bit_generator()
     np.random.seed(5), random.seed(5)
-    own = OwnRandomness(0)
+    own = IsolatedRandomness(0)
     with own.in_place():
         np.random.seed(1), random.seed(1)
         np.random.set_bit_generator(np.random.PCG64(3))
@@ -73,7 +73,7 @@ def test_a_global_generator_of_another_kind_is_put_back_as_it_was():
         np.random.set_bit_generator(np.random.PCG64(3))
         expected = [np.random.normal() for _ in range(4)]
         np.random.set_bit_generator(np.random.PCG64(3))
-        own, seen = OwnRandomness(0), []
+        own, seen = IsolatedRandomness(0), []
         for _ in range(4):
             seen.append(np.random.normal())
             with own.in_place():
@@ -84,12 +84,12 @@ def test_a_global_generator_of_another_kind_is_put_back_as_it_was():
 
 
 def test_two_inside_each_other_keep_apart():
-    alone = [OwnRandomness(seed) for seed in (1, 2)]
+    alone = [IsolatedRandomness(seed) for seed in (1, 2)]
     expected = []
     for own in alone:
         with own.in_place():
             expected.append([drawn(), drawn()])
-    outer, inner = OwnRandomness(1), OwnRandomness(2)
+    outer, inner = IsolatedRandomness(1), IsolatedRandomness(2)
     with outer.in_place():
         first = drawn()
         with inner.in_place():
@@ -116,7 +116,7 @@ class FakeTorch(SimpleNamespace):
 
 def test_a_torch_that_is_imported_inside_is_left_alone_until_the_next_visit(monkeypatch):
     monkeypatch.delitem(sys.modules, "torch", raising=False)
-    own, torch = OwnRandomness(7), FakeTorch()
+    own, torch = IsolatedRandomness(7), FakeTorch()
     with own.in_place():
         monkeypatch.setitem(sys.modules, "torch", torch)
         torch.state += 1
