@@ -8,7 +8,7 @@
 
 Start with `wrap` (any PettingZoo or Gymnasium environment, vectors included) and `env_fns` (many environments).
 
-- Mappings: `Uniform`, `Weighted`, `Fixed`, `ByEnvIndex`, `FromFunction`, `PerWorker`, `Balanced` and `RoundRobin`; nested
+- Mappings: `Uniform`, `Weighted`, `Fixed`, `ByEnvIndex`, `FromFunction`, `PerWorker`, `Balanced`, `RoundRobin`; nested
   ones are `Shared`, `Teams`, `Roles` and `Focal`. `mapping_from_text` reads their text form.
 - The policies of any environment and episode, without an environment: `assignments`.
 - Results and matchmaking: `record_results`, `Payoff`, `PolicyStatistics`; `pfsp`, `latest`, `delta_uniform`, `nash`.
