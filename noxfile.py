@@ -18,7 +18,7 @@ TORCH = "torch==2.13.0"
 NEED_A_FRAMEWORK = {
     "agilerl_recipe", "rllib_population", "sb3_self_play", "tianshou_recipe", "torchrl_recipe", "train_population_ppo",
 }  # fmt: skip
-TEST_TOOLS = ("hypothesis", "pytest", "pytest-xdist", "rich", "scipy")
+TEST_TOOLS = ("cloudpickle", "hypothesis", "joblib", "pytest", "pytest-xdist", "rich", "scipy")
 
 # Tests of what depends on the versions of Python and NumPy: bits, arrays, states, and each kind of wrapper.
 CORE_TESTS = tuple(
