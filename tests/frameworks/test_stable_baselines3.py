@@ -39,13 +39,14 @@ def paper(observation, agent, info):
     return 1
 
 
-def learner_env(env, opponent, record=None, mapping=SEATED):
+def learner_env(env, opponent, record=None, mapping=SEATED, isolate=True):
     tagged = pm.wrap(env, mapping, resample_every=1)
-    return pm.LearnerEnv(tagged if record is None else pm.record_results(tagged, record), {1: opponent})
+    recorded = tagged if record is None else pm.record_results(tagged, record)
+    return pm.LearnerEnv(recorded, {1: opponent}, isolate_randomness=isolate)
 
 
-def connect_four(opponent=legal, record=None):
-    return learner_env(connect_four_v3.env(), opponent, record)
+def connect_four(opponent=legal, record=None, isolate=True):
+    return learner_env(connect_four_v3.env(), opponent, record, isolate=isolate)
 
 
 def rps(opponent=rock, record=None):
@@ -71,6 +72,10 @@ def at_random(observation, agent, info):
     return int(np.random.choice(np.flatnonzero(observation["action_mask"])))  # noqa: NPY002
 
 
+def at_random_by_rng(observation, agent, info, rng):
+    return int(rng.choice(np.flatnonzero(observation["action_mask"])))
+
+
 def masked_network():
     return connect_four(opponent=small(MaskablePPO, connect_four()))
 
@@ -94,6 +99,8 @@ CHECKED = {
     "functions in parallel": rps,
     "several seats": lambda: learner_env(simple_spread_v3.parallel_env(max_cycles=4), rock),
     "functions that draw": lambda: connect_four(at_random),
+    "functions that take rng": lambda: connect_four(at_random_by_rng, isolate=False),
+    "functions that take rng, isolated": lambda: connect_four(at_random_by_rng),
     "networks that draw": masked_network,
     "networks whose actions are numbers": network_of_numbers,
     "networks that explore": network_that_explores,
@@ -107,7 +114,10 @@ def test_the_checks_of_stable_baselines3_and_of_gymnasium_pass(name):
     gymnasium.utils.env_checker.check_env(CHECKED[name](), skip_render_check=True)
 
 
-@pytest.mark.parametrize("name", ["networks that draw", "networks whose actions are numbers", "networks that explore"])
+@pytest.mark.parametrize(
+    "name",
+    ["functions that take rng", "networks that draw", "networks whose actions are numbers", "networks that explore"],
+)
 def test_seed_fixes_actions_of_opponents(name):
     env = CHECKED[name]()
     played = []
