@@ -10,7 +10,8 @@ Start with `wrap` (any PettingZoo or Gymnasium environment, vectors included) an
 
 - Who plays whom: `Uniform`, `Weighted`, `Fixed`, `ByEnvIndex`, `FromFunction`, `PerWorker`, `Balanced`, `RoundRobin`,
   and, made of others, `Shared`, `Teams`, `Roles`, `Focal`.
-- Whom to play: `pfsp`, `latest`, `delta_uniform` and `nash`, from what `record_results` writes into a `Payoff`.
+- Whom to play: `pfsp`, `latest`, `delta_uniform`, `nash` and `alpha_rank`, from what `record_results` writes into a
+  `Payoff`.
 - Acting in one batch: `PolicyGroups`, `act`, `RecurrentState`.
 - Learning with a single-agent trainer, while others play the other seats: `LearnerEnv`.
 - Evaluating policies: `play`, `tournament` and its `Entrant`s.
@@ -52,11 +53,12 @@ if TYPE_CHECKING:
     from pz_policymap.randomness.draw import Draw as Draw
     from pz_policymap.recording.record import record_results as record_results
     from pz_policymap.results.episode import Episode as Episode
+    from pz_policymap.results.meta_strategies import alpha_rank as alpha_rank
+    from pz_policymap.results.meta_strategies import nash as nash
     from pz_policymap.results.payoff import Payoff as Payoff
     from pz_policymap.results.statistics import PolicyStatistics as PolicyStatistics
     from pz_policymap.results.weights import delta_uniform as delta_uniform
     from pz_policymap.results.weights import latest as latest
-    from pz_policymap.results.weights import nash as nash
     from pz_policymap.results.weights import pfsp as pfsp
     from pz_policymap.wrappers.aec import PolicyMapAEC as PolicyMapAEC
     from pz_policymap.wrappers.find import find_assigner as find_assigner
@@ -99,7 +101,8 @@ _HOME = {
     "pfsp": "results.weights",
     "latest": "results.weights",
     "delta_uniform": "results.weights",
-    "nash": "results.weights",
+    "nash": "results.meta_strategies",
+    "alpha_rank": "results.meta_strategies",
     "SnapshotPool": "pool.snapshot_pool",
     "PoolLearner": "pool.learner_settings",
     "PolicyGroups": "batching.policy_groups",

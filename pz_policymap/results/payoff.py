@@ -265,14 +265,12 @@ class Payoff:
         returns: list[list[float]] = [[] for _ in policies]
         for position, value in zip(seats, episode.returns, strict=True):
             returns[position].append(value)
-        shared = np.ones(played.shape, np.bool_)
-        np.fill_diagonal(shared, [len(values) > 1 for values in returns])
-        means = np.array([math.fsum(values) / len(values) for values in returns])
-        won, drawn = results > 0.0, played & (results == 0.0)
+        means = [math.fsum(values) / len(values) for values in returns]
+        several = [len(values) > 1 for values in returns]
         with LOCK:
-            pairs.add_episode(self._table, policies, won, drawn, shared, means, self.decay)
-            if played.sum() > 2:  # several games: both orders of a pair count
-                scores = (won + drawn / 2.0).sum(axis=1)
+            pairs.add_episode(self._table, policies, played, results, means, several, self.decay)
+            if len(policies) > 2 and played.sum() > 2:  # several games; both orders of a pair count
+                scores = (results.sum(axis=1) + played.sum(axis=1)) / 2.0  # games won plus half the draws
                 self._lineups.record(tuple(policies.tolist()), played, scores)
 
     def grow(self, num_policies: int) -> None:
