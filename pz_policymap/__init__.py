@@ -11,7 +11,8 @@ Start with `wrap` (any PettingZoo or Gymnasium environment, vectors included) an
 - Mappings: `Uniform`, `Weighted`, `Fixed`, `ByEnvIndex`, `FromFunction`, `PerWorker`, `Balanced`, `RoundRobin`; nested
   ones are `Shared`, `Teams`, `Roles` and `Focal`. `mapping_from_text` reads their text form.
 - The policies of any environment and episode, without an environment: `assignments`.
-- Results and matchmaking: `record_results`, `Payoff`, `PolicyStatistics`; `pfsp`, `latest`, `delta_uniform`, `nash`.
+- Results and matchmaking: `record_results`, `Payoff`, `PolicyStatistics`.
+- Weights over a population: `pfsp`, `latest`, `delta_uniform`, `nash`, `alpha_rank`.
 - Self-play and leagues: `SnapshotPool`, `PoolLearner`.
 - Evaluation: `play`, `tournament`, `Entrant`.
 - One learning policy in a single-agent trainer: `LearnerEnv`.
@@ -54,11 +55,12 @@ if TYPE_CHECKING:
     from pz_policymap.randomness.draw import Draw as Draw
     from pz_policymap.recording.record import record_results as record_results
     from pz_policymap.results.episode import Episode as Episode
+    from pz_policymap.results.meta_strategies import alpha_rank as alpha_rank
+    from pz_policymap.results.meta_strategies import nash as nash
     from pz_policymap.results.payoff import Payoff as Payoff
     from pz_policymap.results.statistics import PolicyStatistics as PolicyStatistics
     from pz_policymap.results.weights import delta_uniform as delta_uniform
     from pz_policymap.results.weights import latest as latest
-    from pz_policymap.results.weights import nash as nash
     from pz_policymap.results.weights import pfsp as pfsp
     from pz_policymap.wrappers.aec import PolicyMapAEC as PolicyMapAEC
     from pz_policymap.wrappers.find import find_assigner as find_assigner
@@ -101,7 +103,8 @@ _HOME = {
     "pfsp": "results.weights",
     "latest": "results.weights",
     "delta_uniform": "results.weights",
-    "nash": "results.weights",
+    "nash": "results.meta_strategies",
+    "alpha_rank": "results.meta_strategies",
     "SnapshotPool": "pool.snapshot_pool",
     "PoolLearner": "pool.learner_settings",
     "PolicyGroups": "batching.policy_groups",

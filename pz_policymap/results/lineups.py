@@ -59,7 +59,8 @@ class Lineups:
                 self._trim()
                 if key not in self._sums:
                     return
-        vector = np.append(1.0, scores)
+        vector = np.ones(len(policies) + 1)
+        vector[1:] = scores
         self._sums[key] += vector[:, None] * vector
 
     def merged(self, other: Lineups) -> Lineups:

@@ -30,10 +30,10 @@ def new_table(num_policies: int, decays: bool) -> Table:
 def add_episode(
     table: Table,
     policies: NDArray[np.int64],
-    won: NDArray[np.bool_],
-    drawn: NDArray[np.bool_],
-    shared: NDArray[np.bool_],
-    means: Table,
+    played: NDArray[np.bool_],
+    results: Table,
+    means: list[float],
+    several: list[bool],
     decay: float,
 ) -> None:
     """Adds one episode to the table, in one write.
@@ -41,23 +41,25 @@ def add_episode(
     Args:
         table: The table, changed in place.
         policies: The k distinct policies of the episode, shape `(k,)`.
-        won: Whether the policy of the row won against that of the column, shape `(k, k)`.
-        drawn: Whether their game was a draw, shape `(k, k)`.
-        shared: Whether the pair shared the episode, shape `(k, k)`.
-        means: Mean return of each policy over its seats, shape `(k,)`.
+        played: Whether two policies had a game, shape `(k, k)`.
+        results: 1 where the policy of the row won it, -1 where it lost, 0 otherwise, shape `(k, k)`.
+        means: Mean return of each policy over its seats, k numbers.
+        several: Whether each policy had several seats, k values.
         decay: Factor of the decayed counts of each pair with a game.
     """
-    played = won | won.T | drawn
+    won, drawn = results > 0.0, played & (results == 0.0)
+    shared = np.ones(played.shape)
+    np.fill_diagonal(shared, several)
+    values = np.array([(mean, min(mean * mean, MAX_SQUARE)) for mean in means])
     block = policies[:, None], policies
     entries = table[block]
     entries[..., WINS] += won
     entries[..., DRAWS] += drawn
-    if played.sum() > 2:
+    if len(policies) > 2 and played.sum() > 2:
         entries[..., JOINT_GAMES] += played
     entries[..., EPISODES] += shared
-    squares = np.square(np.clip(means, -1e150, 1e150))
-    values = np.stack([means, squares], axis=-1)[:, None] * shared[..., None]
-    entries[..., _SUMS], entries[..., _RESTS] = added(entries[..., _SUMS], entries[..., _RESTS], values)
+    sums = added(entries[..., _SUMS], entries[..., _RESTS], values[:, None] * shared[..., None])
+    entries[..., _SUMS], entries[..., _RESTS] = sums
     if table.shape[2] > DECAYED_WINS:
         entries[..., _DECAYED] *= np.where(played, decay, 1.0)[..., None]
         entries[..., DECAYED_WINS] += won

@@ -17,7 +17,7 @@ from pz_policymap.results import pair_table as pairs
 from pz_policymap.results.episode import Episode
 from pz_policymap.results.games import games
 from pz_policymap.results.ledger import LOCK, MAX_ROWS, array_in, check_episode, check_settings, text_table
-from pz_policymap.results.lineups import UNLIMITED, Lineups
+from pz_policymap.results.lineups import Lineups
 from pz_policymap.results.ratings import Ratings, bradley_terry
 from pz_policymap.results.win_rates import WinRates, clustered_win_rates
 
@@ -265,14 +265,12 @@ class Payoff:
         returns: list[list[float]] = [[] for _ in policies]
         for position, value in zip(seats, episode.returns, strict=True):
             returns[position].append(value)
-        shared = np.ones(played.shape, np.bool_)
-        np.fill_diagonal(shared, [len(values) > 1 for values in returns])
-        means = np.array([math.fsum(values) / len(values) for values in returns])
-        won, drawn = results > 0.0, played & (results == 0.0)
+        means = [math.fsum(values) / len(values) for values in returns]
+        several = [len(values) > 1 for values in returns]
         with LOCK:
-            pairs.add_episode(self._table, policies, won, drawn, shared, means, self.decay)
-            if played.sum() > 2:  # several games: both orders of a pair count
-                scores = (won + drawn / 2.0).sum(axis=1)
+            pairs.add_episode(self._table, policies, played, results, means, several, self.decay)
+            if len(policies) > 2 and played.sum() > 2:  # several games; both orders of a pair count
+                scores = (results.sum(axis=1) + played.sum(axis=1)) / 2.0  # games won plus half the draws
                 self._lineups.record(tuple(policies.tolist()), played, scores)
 
     def grow(self, num_policies: int) -> None:
@@ -350,7 +348,12 @@ class Payoff:
         check_settings(state, {"version": STATE_VERSION, "decay": self.decay, "prior": self.prior})
         table, lineups = array_in(state, "table"), array_in(state, "lineups")
         pairs.check_table(table, self._table.shape[2])
-        limit = integer("state's lineups_limit", state.get("lineups_limit"), 0, UNLIMITED)
+        limit = state.get("lineups_limit")
+        if lineups.dtype != np.float64 or lineups.ndim != 1 or not np.isfinite(lineups).all() or type(limit) is not int:
+            raise ValueError(
+                f"state does not fit: 'lineups' must be a vector of finite floats and 'lineups_limit' an integer, "
+                f"got {lineups.dtype} of shape {lineups.shape} and {limit!r}"
+            )
         loaded = Lineups.from_state(lineups, limit, len(table))
         with LOCK:
             self._table, self._lineups = pairs.enlarged(table, max(len(table), self.num_policies)), loaded

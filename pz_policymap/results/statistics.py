@@ -1,4 +1,4 @@
-"""`PolicyStatistics`: how each policy fares, for selection and for logging."""
+"""`PolicyStatistics`: recent returns and lengths of each policy, for selection and for logging."""
 
 from __future__ import annotations
 
@@ -11,25 +11,27 @@ from numpy.typing import NDArray
 
 from pz_policymap.arguments import integer
 from pz_policymap.results.episode import Episode
-from pz_policymap.results.ledger import LOCK, array_in, check_episode, check_settings
+from pz_policymap.results.ledger import LOCK, MAX_ROWS, array_in, check_episode, check_settings, text_table
 
 STATE_VERSION = 1
 
+_COLUMNS = ("episodes", "steps", "mean_return", "mean_length")
+
 
 class PolicyStatistics:
-    """Episodes, steps, mean return and mean length of every policy, over its last episodes.
+    """Number of episodes and steps of each policy, and mean return and length of its last episodes.
 
-    In an episode that a policy plays in several seats, its return and length are the means over them.
+    If a policy controls several seats in an episode, its return and length are the means over them.
 
     Args:
-        num_policies: The size of the population, from 1; see `grow`.
-        window: How many of a policy's last episodes the means are over, from 1.
+        num_policies: Size of the population, >= 1; see `grow`.
+        window: Number of a policy's last episodes that the means are taken over, >= 1.
 
     Attributes:
         window: As given.
 
     Raises:
-        TypeError: If an argument is no integer.
+        TypeError: If an argument is not an integer.
         ValueError: If it is out of range.
 
     Example:
@@ -39,8 +41,12 @@ class PolicyStatistics:
         >>> statistics.record(Episode(policies=[0, 0], returns=[0.0, 0.5], lengths=[7, 7]))
         >>> statistics.mean_return.tolist()
         [0.625, nan, -1.0]
-        >>> statistics.scalars()["policy_0/steps"]
-        19.0
+        >>> statistics
+        PolicyStatistics(num_policies=3, window=100)
+        policy  episodes  steps  mean_return  mean_length
+             0         2     19        0.625            6
+             1         0      0            -            -
+             2         1      4           -1            4
     """
 
     def __init__(self, num_policies: int, window: int = 100) -> None:
@@ -48,47 +54,51 @@ class PolicyStatistics:
         self.window = integer("window", window, 1)
         self._episodes = np.zeros(size, np.int64)
         self._steps = np.zeros(size, np.int64)
-        self._recent = np.zeros((size, self.window, 2))  # return and length of the last episodes, in a ring
+        self._recent = np.zeros((size, self.window, 2))  # return and length of the last episodes, as a ring buffer
+
+    def __repr__(self) -> str:
+        columns = self._columns()
+        size = len(columns["episodes"])
+        rows = [["policy", *_COLUMNS]]
+        for policy in range(min(size, MAX_ROWS)):
+            values = [columns[name][policy] for name in _COLUMNS]
+            rows.append([str(policy), *("-" if math.isnan(value) else f"{value:.10g}" for value in values)])
+        rows += [["..."] * len(rows[0])] * (size > MAX_ROWS)
+        return text_table(f"PolicyStatistics(num_policies={size}, window={self.window})", rows)
 
     @property
     def num_policies(self) -> int:
-        """The size of the population."""
+        """Size of the population."""
         return len(self._episodes)
 
     @property
     def episodes(self) -> NDArray[np.int64]:
-        """How many episodes each policy took part in, shape `(num_policies,)`."""
+        """Number of episodes of each policy, shape `(num_policies,)`."""
         return np.array(self._episodes)
 
     @property
     def steps(self) -> NDArray[np.int64]:
-        """How many steps each policy took, all its seats together: its share of the experience."""
+        """Number of steps of each policy, summed over its seats: its share of the experience."""
         return np.array(self._steps)
 
     @property
     def mean_return(self) -> NDArray[np.float64]:
-        """The mean return over each policy's last `window` episodes; NaN for one that has played none."""
+        """Mean return over each policy's last `window` episodes; NaN for a policy without episodes."""
         return self._mean(0)
 
     @property
     def mean_length(self) -> NDArray[np.float64]:
-        """The mean length of the same episodes, in steps."""
+        """Mean length of the same episodes, in steps."""
         return self._mean(1)
 
     def scalars(self, prefix: str = "policy_") -> dict[str, float]:
-        """Returns everything as a flat dict, for loggers that take names and numbers; means of nothing are left out.
+        """Returns all numbers as a flat dict, for loggers of named numbers. Means without episodes are left out.
 
         Args:
-            prefix: What stands before a policy's number: "policy_0/episodes", "policy_0/steps",
+            prefix: Text before the number of a policy: "policy_0/episodes", "policy_0/steps",
                 "policy_0/mean_return", "policy_0/mean_length".
         """
-        with LOCK:  # all of the same moment
-            columns = {
-                "episodes": self._episodes.tolist(),
-                "steps": self._steps.tolist(),
-                "mean_return": self.mean_return.tolist(),
-                "mean_length": self.mean_length.tolist(),
-            }
+        columns = self._columns()
         return {
             f"{prefix}{policy}/{name}": float(values[policy])
             for policy in range(len(columns["episodes"]))
@@ -97,11 +107,11 @@ class PolicyStatistics:
         }
 
     def record(self, episode: Episode) -> None:
-        """Enters what an episode ended with.
+        """Adds the outcome of one episode.
 
         Raises:
-            TypeError: If it is no `Episode`.
-            ValueError: If a policy is not of this population; nothing has changed then.
+            TypeError: If `episode` is not an `Episode`.
+            ValueError: If a policy is not in this population; nothing has changed then.
         """
         check_episode(episode, self.num_policies)
         seats: dict[int, list[tuple[float, int]]] = {}
@@ -117,10 +127,10 @@ class PolicyStatistics:
                 self._steps[policy] += steps[policy]
 
     def grow(self, num_policies: int) -> None:
-        """Makes room for a larger population; what is known stays.
+        """Makes room for a larger population. All numbers stay.
 
         Raises:
-            TypeError: If `num_policies` is no integer.
+            TypeError: If `num_policies` is not an integer.
             ValueError: If it is below the present number.
         """
         with LOCK:
@@ -131,8 +141,19 @@ class PolicyStatistics:
                 np.pad(self._recent, ((0, more), (0, 0), (0, 0))),
             )
 
+    def forget(self, policy: int) -> None:
+        """Removes all numbers of one policy, such as one whose parameters have been replaced.
+
+        Raises:
+            TypeError: If `policy` is not an integer.
+            ValueError: If it is not in this population.
+        """
+        with LOCK:
+            index = integer("policy", policy, 0, self.num_policies - 1)
+            self._episodes[index], self._steps[index], self._recent[index] = 0, 0, 0.0
+
     def state_dict(self) -> dict[str, Any]:
-        """Returns all that must survive a restart, for `save`."""
+        """Returns everything that must survive a restart, for `save`."""
         with LOCK:
             return {
                 "version": STATE_VERSION,
@@ -143,14 +164,14 @@ class PolicyStatistics:
             }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Takes what was saved in place of what is known, and grows to the saved size where it is smaller.
+        """Replaces the numbers with saved ones. Fewer policies grow to the saved number.
 
         Args:
             state: What `state_dict` returned, in this process or another.
 
         Raises:
-            TypeError: If `state` is no dict.
-            ValueError: If it is of another version or window, or damaged; nothing has changed then.
+            TypeError: If `state` is not a dict.
+            ValueError: If it has another version or window, or is damaged; nothing has changed then.
         """
         check_settings(state, {"version": STATE_VERSION, "window": self.window})
         episodes, steps, recent = (array_in(state, name) for name in ("episodes", "steps", "recent"))
@@ -163,13 +184,18 @@ class PolicyStatistics:
             or min(episodes.min(), steps.min()) < 0
         ):
             raise ValueError(
-                f"state does not fit: 'episodes' and 'steps' must be integers from 0 of shape (n,) and 'recent' finite "
+                f"state does not fit: 'episodes' and 'steps' must be integers >= 0 of shape (n,) and 'recent' finite "
                 f"floats of shape (n, {self.window}, 2), got shapes {episodes.shape}, {steps.shape} and {recent.shape}"
             )
         with LOCK:
             size = max(size, self.num_policies)
             self._episodes, self._steps, self._recent = episodes, steps, recent
             self.grow(size)
+
+    def _columns(self) -> dict[str, list[float]]:
+        """Returns all numbers by name, from the same moment."""
+        with LOCK:
+            return {name: getattr(self, name).tolist() for name in _COLUMNS}
 
     def _mean(self, column: int) -> NDArray[np.float64]:
         with LOCK:

@@ -330,7 +330,7 @@ class TestDisks:
         assert os.listdir(tmp_path) == ["run.npz"]
 
     def test_a_disk_that_is_full_leaves_the_old_file_whole(self, tmp_path):
-        mount = ["mount", "-t", "tmpfs", "-o", "size=800k", "tmpfs", str(tmp_path)]
+        mount = ["mount", "-t", "tmpfs", "-o", "size=1200k", "tmpfs", str(tmp_path)]
         if not shutil.which("mount") or subprocess.run(mount, capture_output=True, check=False).returncode:
             pytest.skip("no file system can be mounted here")
         try:
