@@ -1,7 +1,7 @@
 """A run that may be killed at any moment: python killed_run.py FOLDER EPISODES
 
-Every mapping plays an environment of its own, episode by episode. Between two episodes assigner, payoff and the
-matchups so far are saved to one file, and a run that finds such a file goes on from it.
+Every mapping has an environment of its own, played episode by episode. Between two episodes assigner, payoff and the
+matchups so far are saved to one file, and a run that finds such a file resumes from it. A dot is written per episode.
 """
 
 import sys
@@ -101,6 +101,8 @@ def main(folder, episodes):
         for run in runs:
             if len(run.matchups) < episodes:
                 run.play()
+                sys.stdout.write(".")
+                sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -365,26 +365,32 @@ class TestDisks:
         path = tmp_path / "run.npz"
         pm.save(path, payoff=ledger_of(1))
         code = (
-            "import sys\n"
+            "import os, sys, time\n"
             "from tests.contract.test_faults import ledger_of, pm\n"
             "ledgers = [ledger_of(2), ledger_of(3)]\n"
-            "print('ready', flush=True)\n"
+            "def hang(file):\n"
+            "    print('ready', flush=True)\n"
+            "    time.sleep(60)\n"
+            "if len(sys.argv) > 2: os.fsync = hang\n"
+            "else: print('ready', flush=True)\n"
             "while True:\n"
             "    for ledger in ledgers: pm.save(sys.argv[1], payoff=ledger)\n"
         )
         half_done = 0
         for i in range(8):
             root = Path(__file__).parents[2]
-            process = subprocess.Popen([sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE, cwd=root)
+            midway = ["midway"] * (i % 2)  # half of them are killed between writing and renaming, others at any moment
+            command = [sys.executable, "-c", code, str(path), *midway]
+            process = subprocess.Popen(command, stdout=subprocess.PIPE, cwd=root)
             assert process.stdout.readline() == b"ready\n"
-            time.sleep(0.01 + 0.0037 * i)
+            time.sleep(0.0 if midway else 0.01 + 0.0037 * i)
             process.send_signal(signal.SIGKILL)
             process.communicate()
             assert version_in(path) in (1, 2, 3)
             half_done += len(os.listdir(tmp_path)) > 1
             for left in tmp_path.glob(".*"):
                 left.unlink()
-        assert half_done  # some were killed in the middle
+        assert half_done >= 4
 
     def test_two_processes_that_save_to_one_path_leave_one_of_the_two_whole(self, tmp_path):
         path = tmp_path / "run.npz"
