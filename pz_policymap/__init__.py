@@ -45,14 +45,16 @@ if TYPE_CHECKING:
     from pz_policymap.mappings.per_worker import PerWorker as PerWorker
     from pz_policymap.mappings.roles import Roles as Roles
     from pz_policymap.mappings.round_robin import RoundRobin as RoundRobin
-    from pz_policymap.mappings.shared_and_teams import Shared as Shared
-    from pz_policymap.mappings.shared_and_teams import Teams as Teams
+    from pz_policymap.mappings.shared import Shared as Shared
+    from pz_policymap.mappings.teams import Teams as Teams
+    from pz_policymap.mappings.text import mapping_from_text as mapping_from_text
     from pz_policymap.mappings.uniform import Uniform as Uniform
     from pz_policymap.mappings.weighted import Weighted as Weighted
     from pz_policymap.policies.entrant import Entrant as Entrant
     from pz_policymap.pool.learner_settings import PoolLearner as PoolLearner
     from pz_policymap.pool.snapshot_pool import SnapshotPool as SnapshotPool
     from pz_policymap.randomness.draw import Draw as Draw
+    from pz_policymap.randomness.draw import EnvDraw as EnvDraw
     from pz_policymap.recording.record import record_results as record_results
     from pz_policymap.results.episode import Episode as Episode
     from pz_policymap.results.meta_strategies import alpha_rank as alpha_rank
@@ -87,15 +89,17 @@ _HOME = {
     "Fixed": "mappings.fixed",
     "ByEnvIndex": "mappings.fixed",
     "FromFunction": "mappings.from_function",
-    "Shared": "mappings.shared_and_teams",
-    "Teams": "mappings.shared_and_teams",
+    "Shared": "mappings.shared",
+    "Teams": "mappings.teams",
     "Roles": "mappings.roles",
     "Focal": "mappings.focal",
     "PerWorker": "mappings.per_worker",
     "Balanced": "mappings.balanced",
     "RoundRobin": "mappings.round_robin",
     "PolicyMapping": "mappings.base",
+    "mapping_from_text": "mappings.text",
     "Draw": "randomness.draw",
+    "EnvDraw": "randomness.draw",
     "record_results": "recording.record",
     "Episode": "results.episode",
     "Payoff": "results.payoff",

@@ -18,6 +18,7 @@ from pz_policymap.assignment import Drawn, Numbers, PolicyIds, joined, read_only
 from pz_policymap.cadence import Cadence
 from pz_policymap.mappings.base import PolicyMapping
 from pz_policymap.mappings.conversion import MappingLike, as_mapping
+from pz_policymap.mappings.representation import saved_text
 from pz_policymap.randomness.philox import Seed, Source
 
 STATE_VERSION = 1
@@ -341,7 +342,7 @@ class PolicyAssigner:
             raise ValueError("state does not fit: 'policies' and 'episode' of its draw contradict each other")
         if source is None and played.any():
             raise ValueError("state does not fit: it has seed=None, and a draw that was made from one")
-        same_rule = drawn_by == rule.fingerprint
+        same_rule = drawn_by == saved_text(rule)
         bound = rule  # of an older rule the name alone is known; nobody but a late agent could tell
         if same_rule and played.any():
             # Of many environments some may play what an older mapping drew, but not all: the latest draw was another.
@@ -352,7 +353,7 @@ class PolicyAssigner:
             try:
                 bound = rule.bind(lambda _: next(said))
             except Exception as error:
-                raise ValueError(f"state does not fit: {rule.fingerprint} refuses its weights: {error!r}") from error
+                raise ValueError(f"state does not fit: {rule!r} does not accept its weights: {error!r}") from error
         self._source, self.pinned = source, source is not None
         self._episode, self._draw_episode = episode, draw_episode
         self._redraw_from = np.where(redraw < 0, _NEVER, redraw) if (redraw >= 0).any() else None
@@ -363,7 +364,7 @@ class PolicyAssigner:
         """What a state must have in common with the assigner that loads it."""
         return {
             "version": STATE_VERSION,
-            "mapping": self._mapping.fingerprint,
+            "mapping": saved_text(self._mapping),
             "resample_every": self.cadence.resample_every,
             "warmup_episodes": self.cadence.warmup_episodes,
             "num_envs": self.num_envs,
@@ -373,7 +374,7 @@ class PolicyAssigner:
 
     def _checked(self, mapping: PolicyMapping) -> PolicyMapping:
         """Returns the mapping, or raises where this assigner cannot follow it."""
-        name = mapping.fingerprint
+        name = saved_text(mapping)
         if mapping.needs_env_index and self._given_env_index is None and self.num_envs == 1:
             raise ValueError(
                 f"env_index must say which environment this is, for {name} depends on it; "
@@ -386,7 +387,7 @@ class PolicyAssigner:
                 f"warmup_episodes must be 0 for {name}, whose blocks are a schedule, got {self.cadence.warmup_episodes}"
             )
         if mapping.needs_focal:
-            raise ValueError(f"{name} has a matrix of weights, whose row is the focal policy's, outside of Focal")
+            raise ValueError(f"weights must be a vector outside of the background of Focal, got a matrix in {name}")
         end = self.env_index + self.num_envs
         if mapping.num_envs is not None and end > mapping.num_envs:
             raise ValueError(f"env_index must be below num_envs={mapping.num_envs} of {name}, got {end - 1}")
@@ -426,9 +427,7 @@ class PolicyAssigner:
             raise ValueError("agents must be given at every episode, for they were not at construction")
         seats = _distinct_agents(agents)
         if self._mapping.needs_all_seats:
-            raise ValueError(
-                f"{self._mapping.fingerprint} must know all seats, but the environment has no possible_agents"
-            )
+            raise ValueError(f"{self._mapping!r} must know all seats, but the environment has no possible_agents")
         self._mapping.check(seats)
         return seats
 

@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from pz_policymap.arguments import in_order, seed_of
 from pz_policymap.cadence import Cadence
-from pz_policymap.mappings.base import PolicyMapping, WeightsFunction
-from pz_policymap.mappings.checked import checked_assign, named_error
+from pz_policymap.mappings.base import PolicyMapping, WeightsFunction, checked_assign, named_error
 from pz_policymap.mappings.conversion import MappingLike, as_mapping
+from pz_policymap.mappings.representation import saved_text
 from pz_policymap.randomness.draw import Draw, counters
 from pz_policymap.randomness.philox import IntArray, Source
 
@@ -27,7 +27,7 @@ class Drawn(NamedTuple):
     Attributes:
         agents: The seats, late agents at the end.
         policy_ids: The policy of every seat, read-only, shape `(num_envs, num_seats)`.
-        rule: The mapping that the latest draw followed; its fingerprint, where it was made in a run before this one.
+        rule: The mapping that the latest draw followed; its text if the draw was made before a restart.
         bound: The same with numbers in place of weights callables.
         weights: Those numbers, in the order in which the callables were asked.
     """
@@ -40,8 +40,8 @@ class Drawn(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The fingerprint of the mapping that the latest draw followed."""
-        return self.rule if isinstance(self.rule, str) else self.rule.fingerprint
+        """The text of the mapping that the latest draw followed."""
+        return self.rule if isinstance(self.rule, str) else saved_text(self.rule)
 
 
 class Numbers(NamedTuple):

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from pz_policymap.mappings.base import PolicyMapping, describe
+from pz_policymap.mappings.base import PolicyMapping
 
 try:
     from hypothesis import HealthCheck, settings
@@ -42,5 +42,5 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_make_parametrize_id(val: object) -> str | None:
-    """Names mappings in test ids by what every process calls them: their repr may hold an address."""
-    return describe(val) if isinstance(val, PolicyMapping) else None
+    """Names mappings in test ids by their text form."""
+    return repr(val) if isinstance(val, PolicyMapping) else None

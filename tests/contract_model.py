@@ -72,11 +72,20 @@ LEAVES = [
 MATRICES = [pm.Weighted([[1, 0, 2], [0, 1, 0], [3, 4, 5]]), pm.Weighted(current_rows)]
 
 
+def team(agent):
+    """Returns the name of an agent, or of a team where mappings of teams are nested, without its number."""
+    return str(agent).rstrip("0123456789").rstrip("_") or agent
+
+
+def teams(inner):
+    return pm.Teams(inner, team_of=team)
+
+
 def _around(inner):
     rotate = st.booleans()
     return st.one_of(
         inner.map(pm.Shared),
-        inner.map(pm.Teams),
+        inner.map(teams),
         st.tuples(inner, inner).map(lambda two: pm.Roles(dict(zip(["red", "blue", "grey", "agent"], two * 2)))),  # noqa: B905
         st.builds(pm.Focal, inner, inner, rotate=rotate),
         st.builds(pm.Focal, st.just(pm.Uniform(3)), st.sampled_from(MATRICES), rotate=rotate),
@@ -84,7 +93,7 @@ def _around(inner):
 
 
 ANY = st.recursive(st.sampled_from(LEAVES), _around, max_leaves=4)
-READERS = [*LEAVES[5:7], pm.FromFunction(counted), pm.Teams(pm.Weighted(current_weights))]  # of what changes meanwhile
+READERS = [*LEAVES[5:7], pm.FromFunction(counted), teams(pm.Weighted(current_weights))]  # of what changes meanwhile
 RULES = st.one_of(ANY, ANY, st.sampled_from(READERS))
 
 

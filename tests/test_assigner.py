@@ -245,7 +245,7 @@ class TestLateAgents:
     def test_a_fixed_rule_refuses_a_late_agent_that_it_does_not_name(self):
         assigner = self.dynamic(Fixed({"a": 1}))
         assigner.begin_episodes(agents=["a"])
-        with pytest.raises(ValueError, match="none for 'b'"):
+        with pytest.raises(ValueError, match="no policy for 'b'"):
             assigner.add_agents(["b"])
         assert assigner.assignment() == {"a": 1}
 
@@ -320,7 +320,7 @@ class TestFaults:
             assigner_of(num_envs=3).assignment(row)
 
     def test_a_rule_of_ones_own_checks_the_rules_in_it(self):
-        with pytest.raises(ValueError, match="^policy must name every agent, got none for 'b'"):
+        with pytest.raises(ValueError, match="^policy must hold every agent, got no policy for 'b'"):
             Mine(Fixed({"a": 0})).check(("a", "b"))
 
     def test_a_rule_that_nests_weights_and_does_not_bind_them_is_told_so(self):
@@ -366,7 +366,7 @@ class TestFaults:
         assert assigner.begin_episodes().tolist() == [[0] * 3]
 
     def test_a_weights_callable_of_the_wrong_length_is_named(self):
-        with pytest.raises(ValueError, match="weights must be 3, one a policy, got 2"):
+        with pytest.raises(ValueError, match="weights must be 3 numbers, one per policy, got 2"):
             assigner_of(Weighted(lambda: [1, 2], policies=3)).begin_episodes()
 
     @pytest.mark.parametrize(
@@ -441,7 +441,7 @@ class TestFaults:
         (
             {"mapping": Uniform(2, replace=False)},
             ValueError,
-            "replace=False needs a policy a seat: 3 seats, 2 policies",
+            "replace=False needs at least one policy per seat, got 2 policies for 3 seats",
         ),
         ({"mapping": ByEnvIndex(2)}, ValueError, "env_index must say which environment this is"),
         ({"mapping": ByEnvIndex(2, num_envs=4), "env_index": 4}, ValueError, "env_index must be below num_envs=4"),

@@ -170,7 +170,7 @@ class AgentPolicyMapping:
         highest = int(environment.assigner.policy_ids.max())
         if highest >= self.num_policies:
             raise ValueError(
-                f"{self.mapping.fingerprint} must draw policies below cfg.num_policies={self.num_policies}, "
+                f"{self.mapping!r} must draw policies below cfg.num_policies={self.num_policies}, "
                 f"got {highest} in environment {environment.assigner.env_index}"
             )
         steps, environment.steps = environment.steps, 0
@@ -189,7 +189,7 @@ class AgentPolicyMapping:
 
     def _check(self, cfg: Any) -> None:
         """Raises an error if the framework cannot train with this mapping."""
-        rule, name = self.mapping, self.mapping.fingerprint
+        rule, name = self.mapping, repr(self.mapping)
         num_envs = cfg.num_workers * cfg.num_envs_per_worker
         if cfg.batched_sampling:
             raise ValueError(

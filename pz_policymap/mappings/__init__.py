@@ -1,1 +1,1 @@
-"""The rules that decide which policy plays which seat, a file a family."""
+"""The rules that decide which policy controls which seat, one file per family."""

@@ -1,16 +1,17 @@
-"""`PolicyMapping`: the rule that makes a draw, and what a rule tells about itself."""
+"""`PolicyMapping`: the rule that makes a draw, and the check of what it returns."""
 
 from __future__ import annotations
 
-import hashlib
+import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable
-from functools import cached_property
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pz_policymap.arguments import MAX_INDEX, unsigned
+from pz_policymap.mappings.representation import mapping_text, saved_text
 from pz_policymap.randomness.draw import Draw
 
 PolicyIds = NDArray[np.integer[Any]]
@@ -18,78 +19,96 @@ WeightsFunction = Callable[[], Any]
 Ask = Callable[[WeightsFunction], Any]
 
 
+def joint_population(sizes: Iterable[int | None]) -> int | None:
+    """Returns the size of the population that several mappings draw from, or None if one of them has none.
+
+    Example:
+        >>> joint_population([2, 5]), joint_population([2, None])
+        (5, None)
+    """
+    sizes = list(sizes)
+    declared = [size for size in sizes if size is not None]
+    return max(declared) if declared and len(declared) == len(sizes) else None
+
+
+def smallest(sizes: Iterable[int | None]) -> int | None:
+    """Returns the smallest of the sizes that are not None, or None."""
+    return min((size for size in sizes if size is not None), default=None)
+
+
+class _FromChildren:
+    """An attribute computed from the same attribute of the children, unless a class or an instance sets it."""
+
+    def __init__(self, combine: Callable[[Iterable[Any]], Any]) -> None:
+        self._combine = combine
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, mapping: PolicyMapping | None, owner: type) -> Any:
+        if mapping is None:
+            return self
+        return self._combine(getattr(child, self._name) for child in mapping.children)
+
+
+def from_children(combine: Callable[[Iterable[Any]], Any]) -> Any:
+    """Returns a class attribute that combines those of the children, in the order of `children`."""
+    return _FromChildren(combine)
+
+
 class PolicyMapping(ABC):
-    """Decides which policy plays which seat: one method, the same for one environment and for a million.
+    """Decides which policy controls which seat: one method, the same for one environment and for a million.
 
     A mapping is a value: it holds settings and nothing that changes, so a draw is a function of what is in `draw`.
-    Subclass it for a rule of your own, or hand `wrap` a plain function (`FromFunction`). Its public attributes are its
-    settings, by which a saved state knows it again; what begins with an underscore is not looked at.
+    Subclass it for a rule of your own, or pass a plain function to `wrap` (see `FromFunction`). The public attributes
+    are its settings: they make its `repr`, by which a saved state recognizes it.
+
+    Attributes:
+        num_policies: Size of the population, or None if unknown; policies >= num_policies are errors.
+        num_envs: Number of environments that the mapping spans, or None for any number.
+        children: The mappings nested in this one. The attributes below are inherited from them.
+        needs_env_index: Whether each environment must know its index.
+        needs_seed: Whether all environments must share one pinned seed.
+        needs_all_seats: Whether agents that join mid-episode would change the policies of the others.
+        needs_focal: Whether it only works in the background of `Focal`, which tells it the focal policy.
+        counts_blocks: Whether the blocks are a schedule: each episode is a block unless `resample_every` is given.
+        reads_agents: Whether `assign` depends on the names of the agents, and not only on their number.
 
     Example:
         >>> import numpy as np
         >>> from pz_policymap import Draw, PolicyMapping
         >>> class EvenSeats(PolicyMapping):
         ...     "Policy 0 in the even seats, a random opponent in the odd ones."
-        ...     num_policies = 4
+        ...     def __init__(self, num_policies):
+        ...         self.num_policies = num_policies
         ...     def assign(self, draw):
         ...         even = np.arange(draw.num_seats) % 2 == 0
-        ...         return np.where(even, 0, 1 + draw.integers(3))
-        >>> EvenSeats().assign(Draw.at(0, ["a", "b", "c"], env_index=[0], episode=[0])).shape
-        (1, 3)
+        ...         return np.where(even, 0, 1 + draw.integers(self.num_policies - 1))
+        >>> EvenSeats(4), EvenSeats(4).assign(Draw.at(0, ["a", "b", "c"], env_index=[0], episode=[0])).tolist()
+        (EvenSeats(num_policies=4), [[0, 2, 0]])
     """
 
-    @abstractmethod
-    def assign(self, draw: Draw) -> PolicyIds:
-        """Returns the policy of every seat, an integer array of shape `(draw.num_envs, draw.num_seats)`.
-
-        It must be a function of `draw` alone, row by row: what one environment plays does not depend on which others
-        are drawn in the same call.
-        """
-
-    @property
-    def num_policies(self) -> int | None:
-        """The size of the population where the mapping declares it, else None; no index may reach it."""
-        return None
-
-    @property
-    def num_envs(self) -> int | None:
-        """How many environments the mapping spans, or None for any number; no env index may reach it."""
-        return min((n for child in self.children if (n := child.num_envs) is not None), default=None)
+    num_policies: int | None = None
+    num_envs: int | None = from_children(smallest)
+    needs_env_index: bool = from_children(any)
+    needs_seed: bool = from_children(any)
+    needs_all_seats: bool = from_children(any)
+    needs_focal: bool = from_children(any)
+    counts_blocks: bool = from_children(any)
+    reads_agents: bool = True
 
     @property
     def children(self) -> tuple[PolicyMapping, ...]:
         """The mappings nested in this one."""
         return ()
 
-    @property
-    def needs_env_index(self) -> bool:
-        """Whether the rule means something only if every environment knows which one it is."""
-        return any(child.needs_env_index for child in self.children)
+    @abstractmethod
+    def assign(self, draw: Draw) -> PolicyIds:
+        """Returns the policy of every seat, an integer array of shape `(draw.num_envs, draw.num_seats)`.
 
-    @property
-    def needs_seed(self) -> bool:
-        """Whether all environments must share one pinned seed."""
-        return any(child.needs_seed for child in self.children)
-
-    @property
-    def needs_all_seats(self) -> bool:
-        """Whether agents that come late change the policies of those that are there."""
-        return any(child.needs_all_seats for child in self.children)
-
-    @property
-    def reads_agents(self) -> bool:
-        """Whether the rule looks at who sits where, and not only at how many there are."""
-        return True
-
-    @property
-    def needs_focal(self) -> bool:
-        """Whether the rule must know the focal policy, which it does in the background of `Focal`."""
-        return any(child.needs_focal for child in self.children)
-
-    @property
-    def counts_blocks(self) -> bool:
-        """Whether the blocks are a schedule, which blocks of one episode at the start would cut short."""
-        return any(child.counts_blocks for child in self.children)
+        It must be a function of `draw` alone, row by row: the policies of one environment do not depend on which other
+        environments are drawn in the same call.
+        """
 
     def check(self, agents: tuple[Hashable, ...]) -> None:
         """Raises an error if the mapping cannot serve these agents, given in seat order."""
@@ -99,63 +118,78 @@ class PolicyMapping(ABC):
     def bind(self, ask: Ask) -> PolicyMapping:
         """Returns this mapping with every weights callable replaced by `ask(callable)`, in a fixed order.
 
-        The assigner binds once a draw, so that weights which change meanwhile touch no assignment in force. A mapping
-        that nests others with weights callables must bind them itself.
+        Called once per draw, so that weights which change later do not touch the assignment in force. The default
+        serves mappings without weights, and dataclasses that hold their children in fields.
 
         Raises:
-            TypeError: If it does not.
+            TypeError: If a child has weights to replace and this is not such a dataclass.
         """
-        if any(child.bind(ask) is not child for child in self.children):
-            raise TypeError(f"{type(self).__name__} must define bind, for a mapping in it asks a callable for weights")
-        return self
+        bound = {id(child): child.bind(ask) for child in self.children}
+        if all(bound[id(child)] is child for child in self.children):
+            return self
+        if not dataclasses.is_dataclass(self):
+            raise TypeError(f"{type(self).__name__} must define bind, because a child has a callable for weights")
+        fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.init}
+        return dataclasses.replace(self, **{name: _swapped(value, bound) for name, value in fields.items()})
 
-    @property
-    def fingerprint(self) -> str:
-        """What tells this mapping from another in a saved state: its settings, functions and other objects by name."""
-        text = describe(self)
-        if len(text) <= 300:
-            return text
-        return f"{text[:200]}... sha256:{hashlib.sha256(text.encode()).hexdigest()[:32]}"
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "__repr__" not in cls.__dict__:  # a dataclass would write its own
+            cls.__repr__ = cls.__repr__  # type: ignore[method-assign]
+
+    def __repr__(self) -> str:
+        return mapping_text(self)
 
 
-def describe(value: Any) -> str:
-    """Returns a text for a setting that is the same in every process.
+def as_child(name: str, mapping: Any) -> PolicyMapping:
+    """Returns `mapping`, or raises a TypeError that names the argument if it is not a `PolicyMapping`."""
+    if not isinstance(mapping, PolicyMapping):
+        raise TypeError(f"{name} must be a PolicyMapping, got {mapping!r}")
+    return mapping
 
-    Different settings have different texts, as far as they can be told apart: a function is known by its name alone,
-    and any other object by that of its class.
 
-    Example:
-        >>> from pz_policymap import Shared, Uniform
-        >>> describe(Shared(Uniform(2)))
-        'Shared(mapping=Uniform(policies=2, mix=True, replace=True))'
-    """
+def checked_assign(mapping: PolicyMapping, draw: Draw) -> NDArray[Any]:
+    """Returns the policies that a mapping assigns, or raises an error that names mapping, draw and agent."""
+    try:
+        ids = np.asarray(mapping.assign(draw))
+    except Exception as error:
+        raise named_error(error, mapping, draw) from error
+    if ids.shape != (draw.num_envs, draw.num_seats):
+        short = ids.ndim == 2 and ids.shape[1] < draw.num_seats
+        problem = (
+            f"it must assign an array of shape (num_envs, num_seats) = {(draw.num_envs, draw.num_seats)}, "
+            f"got {ids.shape}" + (f": nothing for agent {draw.agents[ids.shape[1]]!r}" if short else "")
+        )
+        raise named_error(ValueError(problem), mapping, draw)
+    if ids.dtype.kind not in "iu":
+        problem = f"it must assign integers, got {ids.flat[0]!r} ({ids.dtype}) for agent {draw.agents[0]!r}"
+        raise named_error(TypeError(problem), mapping, draw)
+    end = min(mapping.num_policies or MAX_INDEX + 1, MAX_INDEX + 1)
+    if unsigned(ids).max() >= end:  # as unsigned numbers, negative ones are huge
+        row, seat = np.argwhere((ids < 0) | (ids >= end))[0]
+        problem = (
+            f"it must assign policies from 0 to {end - 1}, got {ids[row, seat]} for agent {draw.agents[seat]!r} "
+            f"of environment {draw.env_index[row]}"
+        )
+        raise named_error(ValueError(problem), mapping, draw)
+    return ids
+
+
+def named_error(error: Exception, mapping: PolicyMapping, draw: Draw) -> Exception:
+    """Returns the error with mapping and draw in front: a TypeError stays one, anything else is a ValueError."""
+    first, last = draw.env_index[0], draw.env_index[-1]
+    envs = f"environment {first}" if draw.num_envs == 1 else f"environments {first} to {last}"
+    kind = TypeError if isinstance(error, TypeError) else ValueError
+    text = str(error) if isinstance(error, (TypeError, ValueError)) else repr(error)
+    return kind(f"{saved_text(mapping)} failed at the draw of {envs}, episode {draw.episode[0]}: {text}")
+
+
+def _swapped(value: Any, bound: dict[int, PolicyMapping]) -> Any:
+    """Returns a field with each child in it replaced: the child itself, or in a dict, list or tuple."""
     if isinstance(value, PolicyMapping):
-        settings = getattr(value, "__dataclass_fields__", {})
-        names = [n for n, f in settings.items() if f.init]
-        names += [n for n in vars(value) if n not in settings and not n.startswith("_") and not _is_cached(value, n)]
-        pairs = ", ".join(f"{name}={describe(getattr(value, name))}" for name in names)
-        return f"{type(value).__name__}({pairs})"
-    if isinstance(value, dict):
-        return "{" + ", ".join(sorted(f"{describe(k)}: {describe(v)}" for k, v in value.items())) + "}"
-    if isinstance(value, (list, tuple)):
-        return "(" + ", ".join(map(describe, value)) + ")"
-    if isinstance(value, (set, frozenset)):
-        return "{" + ", ".join(sorted(map(describe, value))) + "}"
-    return _describe_leaf(value)
-
-
-def _is_cached(value: PolicyMapping, name: str) -> bool:
-    """Whether an attribute is no setting, but computed from the others when first read."""
-    return isinstance(getattr(type(value), name, None), cached_property)
-
-
-def _describe_leaf(value: Any) -> str:
-    """Returns the text of a setting that holds no others."""
-    if isinstance(value, np.ndarray):
-        return f"array{value.tolist()}"
-    if isinstance(value, np.generic):
-        return repr(value.item())  # NumPy's own text differs by version
-    if callable(value):
-        return f"<function {getattr(value, '__name__', type(value).__name__)}>"
-    text: Any = type(value).__repr__
-    return f"<{type(value).__name__}>" if text is object.__repr__ else repr(value)  # object's own shows an address
+        return bound.get(id(value), value)
+    if isinstance(value, Mapping):
+        return {key: _swapped(item, bound) for key, item in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(_swapped(item, bound) for item in value)
+    return value

@@ -1,4 +1,4 @@
-"""`Fixed` and `ByEnvIndex`: who plays is known before any draw."""
+"""`Fixed` and `ByEnvIndex`: mappings without randomness."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from typing_extensions import override
 
 from pz_policymap.arguments import MAX_INDEX, integer
 from pz_policymap.mappings.base import PolicyIds, PolicyMapping
-from pz_policymap.mappings.population import FromPopulation
+from pz_policymap.mappings.from_population import FromPopulation
 from pz_policymap.randomness.draw import Draw
 
 
 @dataclass(frozen=True)
 class Fixed(PolicyMapping):
-    """The same policies in every episode: one for all agents, or one an agent.
+    """The same policies in every episode: one for all agents, or one per agent.
 
     Args:
-        policy: The index of the policy that plays every seat, or a dict from agent to policy that holds every agent.
+        policy: The index of the policy that controls every seat, or a dict from every agent to its policy.
 
     Raises:
-        TypeError: If a policy is no integer.
-        ValueError: If one is negative, or if an agent of the environment has none.
+        TypeError: If a policy is a non-integer.
+        ValueError: If a policy is negative, or if an agent of the environment has no policy.
 
     Example:
         >>> from pz_policymap import Draw, Fixed
@@ -44,7 +44,7 @@ class Fixed(PolicyMapping):
 
     @property
     @override
-    def reads_agents(self) -> bool:
+    def reads_agents(self) -> bool:  # type: ignore[override]
         return isinstance(self.policy, Mapping)
 
     @override
@@ -52,7 +52,9 @@ class Fixed(PolicyMapping):
         if isinstance(self.policy, Mapping):
             for agent in agents:
                 if agent not in self.policy:
-                    raise ValueError(f"policy must name every agent, got none for {agent!r} in {dict(self.policy)}")
+                    raise ValueError(
+                        f"policy must hold every agent, got no policy for {agent!r} in {dict(self.policy)}"
+                    )
 
     @override
     def assign(self, draw: Draw) -> PolicyIds:
@@ -63,17 +65,17 @@ class Fixed(PolicyMapping):
 
 @dataclass(frozen=True)
 class ByEnvIndex(FromPopulation):
-    """Environment i plays policy `i % policies`, in all seats and always.
+    """Policy `i % policies` controls all seats of environment i, in every episode.
 
-    This is Sample Factory's synchronous mode: every policy collects the same amount of experience. It needs to know
-    which environment is which: `env_fns` and `PolicyMapVector` tell it, `wrap` takes `env_index`.
+    This is Sample Factory's synchronous mode: every policy collects the same amount of experience. It needs the index
+    of each environment: `env_fns` and `PolicyMapVector` provide it, `wrap` takes `env_index`.
 
     Args:
-        policies: How many policies there are, or the list of those that take turns.
-        num_envs: How many environments there are in all; None where the shares need not be equal.
+        policies: Number of policies, or a list of policy indices.
+        num_envs: Total number of environments, to check that the policies get equal shares. None: not checked.
 
     Raises:
-        TypeError: If an argument is no integer.
+        TypeError: If an argument is a non-integer.
         ValueError: If there are no policies, or if `num_envs` is not divisible by their number.
 
     Example:
@@ -83,7 +85,9 @@ class ByEnvIndex(FromPopulation):
         [[0, 0], [1, 1], [0, 0], [1, 1]]
     """
 
-    num_envs: int | None = None  # a field where the base has a property
+    num_envs: int | None = None
+
+    needs_env_index = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -95,11 +99,6 @@ class ByEnvIndex(FromPopulation):
                     f"got num_envs={num_envs} and {self.size} policies"
                 )
             object.__setattr__(self, "num_envs", num_envs)
-
-    @property
-    @override
-    def needs_env_index(self) -> bool:
-        return True
 
     @override
     def assign(self, draw: Draw) -> PolicyIds:

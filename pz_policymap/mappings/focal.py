@@ -1,10 +1,10 @@
-"""`Focal`: some seats are the learner's, the rest its background's."""
+"""`Focal`: some seats for the learner, the others for its background."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
@@ -12,40 +12,46 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from pz_policymap.arguments import boolean, integer
-from pz_policymap.mappings.base import Ask, PolicyIds, PolicyMapping
-from pz_policymap.mappings.checked import checked_assign
-from pz_policymap.mappings.nested import joint_population, nested
+from pz_policymap.mappings.base import (
+    PolicyIds,
+    PolicyMapping,
+    as_child,
+    checked_assign,
+    from_children,
+    joint_population,
+)
 from pz_policymap.randomness.draw import Draw
 from pz_policymap.randomness.philox import IntArray
 
-_MAX_SEATINGS = 1000  # that `check` goes through one by one
+_MAX_SEATINGS = 1000  # sets of focal seats that `check` tries one by one
 
 
 @dataclass(frozen=True)
 class Focal(PolicyMapping):
-    """Some seats are played by the learner's mapping, the rest by the background's (Melting Pot, Leibo et al. 2021).
+    """One mapping for the focal seats, another for the background (Melting Pot, Leibo et al. 2021).
 
-    Both draw for their own seats, numbered in seat order, and independently of each other; but a `Weighted` in the
-    background may have a matrix for weights, and then plays the row of the focal policy: of the first focal seat's,
-    where there are several. So does one further inside, in `Shared`, `Teams` or `Roles`.
+    Both draw for their own seats, numbered in seat order, and independently of each other. Weights in the background
+    may be a matrix: `Weighted` then uses the row of the focal policy (with several focal seats, of the first one).
+    This holds for `Weighted` inside `Shared`, `Teams` and `Roles` too.
 
     Args:
-        focal: The rule for the focal seats.
-        background: The rule for all others.
-        num_focal: How many seats are focal, from 1 to all of them.
-        rotate: Whether a draw chooses the focal seats uniformly among all sets of that many. If False, they are the
-            first ones.
+        focal: The mapping for the focal seats.
+        background: The mapping for all other seats.
+        num_focal: Number of focal seats, from 1 to all of them.
+        rotate: Whether each draw chooses the focal seats uniformly among all sets of that size. If False, they are the
+            first seats.
 
     Raises:
-        TypeError: If `focal` or `background` is no `PolicyMapping`, `num_focal` no integer, or `rotate` no bool.
-        ValueError: If `num_focal` is out of range, or if one of the two cannot serve the seats that it may be given.
+        TypeError: If `focal` or `background` is not a `PolicyMapping`, `num_focal` a non-integer, or `rotate` not a
+            bool.
+        ValueError: If `num_focal` is out of range, or if a mapping cannot serve the seats that it may be given.
 
     Example:
         >>> from pz_policymap import Draw, Fixed, Focal, Uniform, Weighted
         >>> draw = Draw.at(1, ["a", "b", "c"], env_index=[0, 1, 2, 3], episode=[0] * 4)
         >>> Focal(Fixed(9), Uniform(4)).assign(draw).tolist()
         [[1, 9, 2], [9, 3, 0], [2, 1, 9], [9, 3, 0]]
-        >>> opponents = Weighted([[0, 0, 1, 1], [1, 1, 0, 0]])  # policy 0 meets 2 and 3, policy 1 meets 0 and 1
+        >>> opponents = Weighted([[0, 0, 1, 1], [1, 1, 0, 0]])  # 0 meets 2 and 3; 1 meets 0 and 1
         >>> Focal(Uniform([0, 1]), opponents, rotate=False).assign(draw).tolist()
         [[0, 2, 3], [1, 1, 0], [0, 3, 2], [0, 3, 2]]
     """
@@ -55,16 +61,14 @@ class Focal(PolicyMapping):
     num_focal: int = 1
     rotate: bool = True
 
+    num_policies = from_children(joint_population)
+    reads_agents = from_children(any)
+
     def __post_init__(self) -> None:
-        nested("focal", self.focal)
-        nested("background", self.background)
+        as_child("focal", self.focal)
+        as_child("background", self.background)
         object.__setattr__(self, "num_focal", integer("num_focal", self.num_focal, 1))
         object.__setattr__(self, "rotate", boolean("rotate", self.rotate))
-
-    @property
-    @override
-    def num_policies(self) -> int | None:
-        return joint_population(self.children)
 
     @property
     @override
@@ -73,18 +77,13 @@ class Focal(PolicyMapping):
 
     @property
     @override
-    def reads_agents(self) -> bool:
-        return any(child.reads_agents for child in self.children)
+    def needs_all_seats(self) -> bool:  # type: ignore[override]
+        return self.rotate or any(child.needs_all_seats for child in self.children)
 
     @property
     @override
-    def needs_all_seats(self) -> bool:
-        return self.rotate or super().needs_all_seats
-
-    @property
-    @override
-    def needs_focal(self) -> bool:
-        return self.focal.needs_focal  # the background is told
+    def needs_focal(self) -> bool:  # type: ignore[override]
+        return self.focal.needs_focal  # the background is told the focal policy
 
     @override
     def check(self, agents: tuple[Hashable, ...]) -> None:
@@ -97,20 +96,16 @@ class Focal(PolicyMapping):
                 self.background.check(others)
 
     @override
-    def bind(self, ask: Ask) -> PolicyMapping:
-        return replace(self, focal=self.focal.bind(ask), background=self.background.bind(ask))
-
-    @override
     def assign(self, draw: Draw) -> PolicyIds:
         order = self._order(draw)
         policy_ids = np.empty((draw.num_envs, draw.num_seats), np.int32)
-        for rows in _alike(order) if self.reads_agents else [np.arange(draw.num_envs)]:
+        for rows in _equal_rows(order) if self.reads_agents else [np.arange(draw.num_envs)]:
             agents = [draw.agents[seat] for seat in order[rows[0]]]
             policy_ids[rows[:, None], order[rows]] = self._assigned(draw.only(rows), agents)
         return policy_ids
 
     def _assigned(self, draw: Draw, agents: list[Hashable]) -> PolicyIds:
-        """Returns the policies of these agents, the focal ones first, for environments where they sit alike."""
+        """Returns the policies of these agents, focal ones first, for environments with the same focal seats."""
         ours, others = agents[: self.num_focal], agents[self.num_focal :]
         focal = checked_assign(self.focal, draw.child("focal", agents=ours))
         if not others:
@@ -129,7 +124,7 @@ class Focal(PolicyMapping):
         return np.argsort(background, axis=1, kind="stable")
 
     def _seatings(self, num_seats: int) -> Iterator[set[int]]:
-        """Yields the sets of focal seats to check; of too many, those in a row, where each agent is in and out."""
+        """Yields the sets of focal seats to check; if there are too many, the sets of consecutive seats."""
         if not self.rotate or not self.reads_agents:
             yield set(range(self.num_focal))
         elif math.comb(num_seats, self.num_focal) <= _MAX_SEATINGS:
@@ -139,8 +134,8 @@ class Focal(PolicyMapping):
                 yield {(first + i) % num_seats for i in range(self.num_focal)}
 
 
-def _alike(order: IntArray) -> list[NDArray[np.intp]]:
-    """Returns the rows that are equal, together."""
+def _equal_rows(order: IntArray) -> list[NDArray[np.intp]]:
+    """Returns the indices of equal rows, one array per distinct row."""
     by_order = np.lexsort(order.T)
     changes = (order[by_order[1:]] != order[by_order[:-1]]).any(axis=1)
     return np.split(by_order, np.flatnonzero(changes) + 1)

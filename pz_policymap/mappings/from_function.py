@@ -16,17 +16,16 @@ from pz_policymap.randomness.draw import Draw, EnvDraw
 
 @dataclass(frozen=True)
 class FromFunction(PolicyMapping):
-    """Asks a function of yours, one environment at a time.
+    """Calls a function of yours, once per environment.
 
     Args:
-        fn: `fn(agents, draw) -> {agent: policy}`. `agents` is the list of agents in seat order; `draw` has
-            `env_index`, `episode`, `block` and `rng`, a `numpy.random.Generator` that begins in the same state
-            whenever this draw is made: use it, and no other randomness.
-        num_policies: The size of the population, to have indices checked against it.
+        fn: `fn(agents, draw) -> {agent: policy}`. `agents` is the list of agents in seat order; `draw` is an `EnvDraw`
+            with `env_index`, `episode`, `block` and `rng`. Take all randomness from `draw.rng`.
+        num_policies: Size of the population, to check policies against it.
 
     Raises:
-        TypeError: If `fn` is not callable; at a draw, if it returns no dict, or a policy that is no integer.
-        ValueError: At a draw, if an agent is left out or an index is out of range.
+        TypeError: If `fn` is not callable; at a draw, if it does not return a dict, or returns a non-integer policy.
+        ValueError: At a draw, if an agent is left out or a policy is out of range.
 
     Example:
         >>> from pz_policymap import Draw, FromFunction
@@ -38,7 +37,7 @@ class FromFunction(PolicyMapping):
     """
 
     fn: Callable[[list[Any], EnvDraw], Mapping[Any, int]]
-    num_policies: int | None = None  # a field where the base has a property
+    num_policies: int | None = None
 
     def __post_init__(self) -> None:
         if not callable(self.fn):
@@ -56,6 +55,6 @@ class FromFunction(PolicyMapping):
             raise TypeError(f"fn must return a dict from agent to policy, got {answer!r}")
         left_out = [agent for agent in agents if agent not in answer]
         if left_out:
-            raise ValueError(f"fn must name a policy for every agent, left out {left_out}")
+            raise ValueError(f"fn must return a policy for every agent, got none for {left_out}")
         highest = MAX_INDEX if self.num_policies is None else min(self.num_policies - 1, MAX_INDEX)
         return [integer(f"the policy of agent {a!r}", answer[a], 0, highest) for a in agents]

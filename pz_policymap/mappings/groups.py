@@ -1,18 +1,21 @@
-"""Which team or role an agent belongs to: told by a dict, by a function, or by the agent's name."""
+"""The team or role of each agent, given by a dict, by a function, or by the name of the agent."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+import re
+from collections.abc import Callable, Collection, Hashable, Mapping
 from typing import Any, Literal
 
 GroupOf = Mapping[Any, Hashable] | Callable[[Any], Hashable] | Literal["prefix"]
 
+_NUMBER = re.compile(r"[\W_]*\d+\Z")  # at the end of red_0, red0, red-0 and "red 0"
+
 
 def group_rule(name: str, rule: GroupOf) -> GroupOf:
-    """Returns `rule` where it is one, dicts copied.
+    """Returns `rule`, a dict as a copy, or raises an error if it is not a rule.
 
     Args:
-        name: What the argument is called, for the error: `team_of`, `role_of`.
+        name: The name of the argument, for the error: `team_of`, `role_of`.
         rule: A dict from agent to group, a function of an agent, or "prefix".
 
     Raises:
@@ -27,14 +30,23 @@ def group_rule(name: str, rule: GroupOf) -> GroupOf:
     raise kind(f"{name} must be a dict from agent to group, a function of an agent, or 'prefix', got {rule!r}")
 
 
-def seats_by_group(name: str, rule: GroupOf, agents: tuple[Any, ...]) -> dict[Hashable, list[int]]:
+def seats_by_group(
+    name: str, rule: GroupOf, agents: tuple[Any, ...], known: Collection[Hashable] = ()
+) -> dict[Hashable, list[int]]:
     """Returns the seats of every group, groups in the order of their first seat.
 
     An agent at the end therefore joins the end of its group, and a new group comes last.
 
+    Args:
+        name: The name of the argument, for errors.
+        rule: What `group_rule` returned.
+        agents: The agents in seat order.
+        known: Groups that may be the whole name of an agent.
+
     Raises:
-        TypeError: If the group of an agent cannot be a key, or if an agent without a name is asked for its prefix.
-        ValueError: If an agent has no group.
+        TypeError: If a group cannot be a key, or if "prefix" meets an agent that is not a string.
+        ValueError: If an agent has no group; if "prefix" would put each of several agents alone, because names do not
+            end in a number.
 
     Example:
         >>> seats_by_group("role_of", "prefix", ("adversary_0", "agent_0", "agent_1"))
@@ -43,6 +55,13 @@ def seats_by_group(name: str, rule: GroupOf, agents: tuple[Any, ...]) -> dict[Ha
     seats: dict[Hashable, list[int]] = {}
     for seat, agent in enumerate(agents):
         seats.setdefault(_group(name, rule, agent), []).append(seat)
+    if rule == "prefix" and len(seats) == len(agents) > 1:
+        unnumbered = [agent for agent in agents if agent in seats and agent not in known]
+        if len(unnumbered) == len(agents):  # one adversary_0 against one agent_0 may be meant
+            raise ValueError(
+                f"{name}='prefix' needs names with a number at their end, such as red_0 and red_1, got {unnumbered}; "
+                f"pass a dict or a function instead"
+            )
     return seats
 
 
@@ -71,10 +90,9 @@ def _group(name: str, rule: GroupOf, agent: Any) -> Hashable:
 
 
 def _prefix(name: str, agent: Any) -> str:
-    """Returns the agent's name without the number at its end: "adversary" for "adversary_0"."""
+    """Returns the name of an agent without the number at its end: "adversary" for "adversary_0"."""
     if not isinstance(agent, str):
         raise TypeError(
-            f"{name}='prefix' needs agents that are strings, got {agent!r}; give a dict or a function instead"
+            f"{name}='prefix' needs agents that are strings, got {agent!r}; pass a dict or a function instead"
         )
-    prefix, _, number = agent.rpartition("_")
-    return prefix if prefix and number.isdecimal() else agent
+    return _NUMBER.sub("", agent) or agent

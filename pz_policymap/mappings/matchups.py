@@ -1,6 +1,6 @@
-"""Matchups by number: how many there are, and which policies play in one of them, in lexicographic order.
+"""Matchups by number: their count, and the policies of each one in lexicographic order.
 
-Seats tell apart or not, a policy meets itself or not: four kinds, all counted and unranked by arithmetic.
+There are four kinds: seats matter or not, and a policy may meet itself or not. All are computed by arithmetic.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from pz_policymap.randomness.philox import IntArray
 
 
 def count_matchups(num_policies: int, num_seats: int, ordered_seats: bool, self_matches: bool) -> int:
-    """Returns how many matchups there are.
+    """Returns the number of matchups.
 
     Args:
-        num_policies: From 1.
-        num_seats: From 1.
+        num_policies: Number of policies, >= 1.
+        num_seats: Number of seats, >= 1.
         ordered_seats: Whether the same policies in other seats are another matchup.
-        self_matches: Whether a policy may play several seats.
+        self_matches: Whether a policy may control several seats.
 
     Example:
         >>> count_matchups(50, 4, ordered_seats=True, self_matches=True)
@@ -35,10 +35,10 @@ def matchups(numbers: IntArray, num_policies: int, num_seats: int, ordered_seats
     """Returns the policies of the matchups with these numbers, shape `(len(numbers), num_seats)`.
 
     Args:
-        numbers: From 0, shape `(n,)`; there must be at most 2**63 matchups.
-        num_policies: As in `count_matchups`, and so on.
-        num_seats: From 1.
-        ordered_seats: If False, the policies of a matchup stand in ascending order.
+        numbers: Matchup numbers, >= 0, shape `(n,)`; there must be at most 2**63 matchups.
+        num_policies: Number of policies, >= 1.
+        num_seats: Number of seats, >= 1.
+        ordered_seats: If False, the policies of a matchup are in ascending order.
         self_matches: If False, `num_seats` must be at most `num_policies`.
 
     Example:
@@ -53,7 +53,7 @@ def matchups(numbers: IntArray, num_policies: int, num_seats: int, ordered_seats
     for seat in reversed(range(num_seats)):
         numbers, policies[:, seat] = np.divmod(numbers, num_policies if self_matches else num_policies - seat)
     if not self_matches:
-        # So far a seat holds a position among the policies that earlier seats have left.
+        # So far a seat holds a rank among the policies that earlier seats have not taken.
         for seat in range(1, num_seats):
             for taken in np.sort(policies[:, :seat], axis=1).T:
                 policies[:, seat] += policies[:, seat] >= taken
@@ -63,8 +63,8 @@ def matchups(numbers: IntArray, num_policies: int, num_seats: int, ordered_seats
 def _combinations(numbers: IntArray, size: int, length: int) -> IntArray:
     """Returns the subsets of `range(size)` of that length with these numbers, each in ascending order.
 
-    By the combinatorial number system (Lehmer 1964): a number is a sum of binomials (c_k choose k) with k falling and
-    each c_k the greatest that fits. It counts from the other end, in order and in elements.
+    Uses the combinatorial number system (Lehmer 1964): a number is a sum of binomials (c_k choose k) with decreasing k,
+    each c_k the greatest that fits. That system counts in reverse order and from the largest element.
     """
     columns = _binomials(size, length)
     left = math.comb(size, length) - 1 - numbers

@@ -1,4 +1,4 @@
-"""`PerWorker`: a worker holds few networks at a time."""
+"""`PerWorker`: each worker needs only a few policies at a time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from pz_policymap.arguments import integer
 from pz_policymap.mappings.base import PolicyIds
-from pz_policymap.mappings.population import FromPopulation
+from pz_policymap.mappings.from_population import FromPopulation
 from pz_policymap.randomness.draw import Draw
 from pz_policymap.randomness.permutation import permuted
 from pz_policymap.randomness.philox import IntArray
@@ -18,21 +18,21 @@ from pz_policymap.randomness.philox import IntArray
 
 @dataclass(frozen=True)
 class PerWorker(FromPopulation):
-    """The seats of a worker's environments draw from a few of the policies, others from block to block.
+    """Each worker uses a few of the policies at a time, and replaces one of them from block to block.
 
-    Every worker has the policies in a seeded order of its own, round a circle. At block b its environments play the
-    `policies_per_worker` policies from position b on, each seat one of them uniformly. So one policy leaves and one
-    joins at every block, environments that have drifted d blocks apart need d policies more, and over as many blocks as
-    there are policies each is played for the same number of blocks, on every worker.
+    Every worker has the policies in a seeded order of its own, arranged in a circle. At block b its environments use
+    the `policies_per_worker` policies from position b on; each seat is drawn uniformly from them. So one policy leaves
+    and one joins at every block. Environments that are d blocks apart need d more policies. Over as many blocks as
+    there are policies, every worker uses each policy for the same number of blocks.
 
     Args:
-        policies: How many policies there are, or the list of them.
-        policies_per_worker: How many of them a worker plays in one block.
-        envs_per_worker: How many environments a worker has: worker w has env indices from `w * envs_per_worker` on.
+        policies: Number of policies, or a list of policy indices.
+        policies_per_worker: Number of policies that a worker uses in one block.
+        envs_per_worker: Number of environments per worker: worker w has env indices from `w * envs_per_worker` on.
 
     Raises:
-        TypeError: If an argument is no integer.
-        ValueError: If one is out of range, `policies_per_worker` above the number of policies included.
+        TypeError: If an argument is a non-integer.
+        ValueError: If an argument is out of range, or if `policies_per_worker` exceeds the number of policies.
 
     Example:
         >>> from pz_policymap import Draw, PerWorker
@@ -48,50 +48,43 @@ class PerWorker(FromPopulation):
     policies_per_worker: int
     envs_per_worker: int
 
+    needs_env_index = True
+    needs_seed = True
+
     def __post_init__(self) -> None:
         super().__post_init__()
         per_worker = integer("policies_per_worker", self.policies_per_worker, 1, self.size)
         object.__setattr__(self, "policies_per_worker", per_worker)
         object.__setattr__(self, "envs_per_worker", integer("envs_per_worker", self.envs_per_worker, 1))
 
-    @property
-    @override
-    def needs_env_index(self) -> bool:
-        return True
-
-    @property
-    @override
-    def needs_seed(self) -> bool:
-        return True
-
     @override
     def assign(self, draw: Draw) -> PolicyIds:
-        return self._standing(draw, draw.block[:, None] + draw.integers(self.policies_per_worker))
+        return self._at(draw, draw.block[:, None] + draw.integers(self.policies_per_worker))
 
     def needed(self, seed: int | Sequence[int], worker: int, block: int, last_block: int | None = None) -> list[int]:
-        """Returns the policies that a worker needs while its environments play these blocks, those that stay last.
+        """Returns the policies that a worker needs while its environments are in these blocks, the longest used last.
 
-        It holds for the rule as it stands alone or in `Shared`; inside another rule it has an order of its own.
+        It holds for the mapping on its own or in `Shared`; inside other mappings the order differs.
 
         Args:
             seed: The pinned seed.
-            worker: From 0.
-            block: The block of the environment that is furthest behind, from 0.
-            last_block: The block of the one that is furthest ahead; one more, to know what to load next. None: `block`.
+            worker: Index of the worker, >= 0.
+            block: Smallest block among the worker's environments, >= 0.
+            last_block: Largest block among them; add 1 to learn what to load next. None: `block`.
 
         Raises:
-            TypeError: If an argument is no integer.
-            ValueError: If one is out of range.
+            TypeError: If an argument is a non-integer.
+            ValueError: If an argument is out of range.
         """
         first = integer("block", block, 0)
         last = first if last_block is None else integer("last_block", last_block, first)
         count = min(last - first + self.policies_per_worker, self.size)
         env_index = integer("worker", worker, 0) * self.envs_per_worker
         draw = Draw.at(seed, ["any"], [env_index], [0])  # the order is the same at every episode
-        policies: list[int] = self._standing(draw, first + np.arange(count)[None]).tolist()[0]
+        policies: list[int] = self._at(draw, first + np.arange(count)[None]).tolist()[0]
         return policies
 
-    def _standing(self, draw: Draw, positions: IntArray) -> PolicyIds:
-        """Returns the policies that stand at these positions of the circle, in the order of each one's worker."""
+    def _at(self, draw: Draw, positions: IntArray) -> PolicyIds:
+        """Returns the policies at these positions of the circle of each environment's worker."""
         keys = draw.keys(draw.env_index // self.envs_per_worker)
         return self.indices(permuted(positions % self.size, self.size, keys[:, None]))

@@ -1,35 +1,41 @@
-"""`Roles`: every role from its own sub-population."""
+"""`Roles`: one sub-population per role."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from typing_extensions import override
 
-from pz_policymap.mappings.base import Ask, PolicyIds, PolicyMapping
-from pz_policymap.mappings.checked import checked_assign
+from pz_policymap.mappings.base import (
+    PolicyIds,
+    PolicyMapping,
+    as_child,
+    checked_assign,
+    from_children,
+    joint_population,
+)
 from pz_policymap.mappings.groups import GroupOf, group_rule, seats_by_group
-from pz_policymap.mappings.nested import joint_population, nested
 from pz_policymap.randomness.draw import Draw
 
 
 @dataclass(frozen=True)
 class Roles(PolicyMapping):
-    """Every role from its own sub-population, as in predator and prey: a mapping a role draws for the role's seats.
+    """One mapping per role, such as predator and prey, which assigns policies to the seats of that role.
+
+    Roles draw independently: adding a role or removing one does not change the others.
 
     Args:
-        mappings: A dict from role to the rule that draws for the agents of that role. Roles are strings or integers,
-            for their names tell their random bits apart: roles draw independently, and what one draws does not depend
-            on which others there are.
-        role_of: Which role an agent has: a dict from agent to role, a function of an agent that returns its role, or
-            "prefix": the agent's name without the number at its end, "adversary" for "adversary_0".
+        mappings: A dict from role to mapping. Roles are strings or integers: they select the random
+            bits.
+        role_of: The role of each agent: a dict from agent to role, a function `agent -> role`, or "prefix": the name of
+            the agent without the number at its end, "adversary" for "adversary_0".
 
     Raises:
-        TypeError: If an argument is none of these; if agents without names are to be told by their prefix.
-        ValueError: If there are no mappings; if an agent of the environment has no role, or one that has no mapping; if
-            a mapping cannot serve the agents of its role.
+        TypeError: If an argument is none of these, or if "prefix" meets agents that are not strings.
+        ValueError: If there are no mappings; if an agent of the environment has no role, or a role without a mapping;
+            if "prefix" meets names without a number at their end; if a mapping cannot serve the agents of its role.
 
     Example:
         >>> from pz_policymap import Draw, Roles, Uniform
@@ -41,6 +47,8 @@ class Roles(PolicyMapping):
     mappings: Mapping[str | int, PolicyMapping]
     role_of: GroupOf = "prefix"
 
+    num_policies = from_children(joint_population)
+
     def __post_init__(self) -> None:
         if not isinstance(self.mappings, Mapping):
             raise TypeError(f"mappings must be a dict from role to PolicyMapping, got {self.mappings!r}")
@@ -49,14 +57,9 @@ class Roles(PolicyMapping):
         for role in self.mappings:
             if not isinstance(role, str) and not hasattr(role, "__index__"):
                 raise TypeError(f"mappings must have strings or integers for roles, got {role!r}")
-        mappings = {role: nested(f"mappings[{role!r}]", mapping) for role, mapping in self.mappings.items()}
+        mappings = {role: as_child(f"mappings[{role!r}]", mapping) for role, mapping in self.mappings.items()}
         object.__setattr__(self, "mappings", mappings)
         object.__setattr__(self, "role_of", group_rule("role_of", self.role_of))
-
-    @property
-    @override
-    def num_policies(self) -> int | None:
-        return joint_population(self.children)
 
     @property
     @override
@@ -69,10 +72,6 @@ class Roles(PolicyMapping):
             self.mappings[role].check(tuple(agents[seat] for seat in seats))
 
     @override
-    def bind(self, ask: Ask) -> PolicyMapping:
-        return replace(self, mappings={role: mapping.bind(ask) for role, mapping in self.mappings.items()})
-
-    @override
     def assign(self, draw: Draw) -> PolicyIds:
         policy_ids = np.empty((draw.num_envs, draw.num_seats), np.int32)
         for role, seats in self._seats(draw.agents).items():
@@ -81,12 +80,12 @@ class Roles(PolicyMapping):
         return policy_ids
 
     def _seats(self, agents: tuple[Hashable, ...]) -> dict[str | int, list[int]]:
-        """Returns the seats of every role that is played, by the keys of `mappings`."""
-        seats = seats_by_group("role_of", self.role_of, agents)
-        for role, played in seats.items():
+        """Returns the seats of every role that has agents, by the keys of `mappings`."""
+        seats = seats_by_group("role_of", self.role_of, agents, known=self.mappings)
+        for role, held in seats.items():
             if role not in self.mappings:
                 raise ValueError(
-                    f"mappings must hold every role, got none for {role!r}, the role of agent {agents[played[0]]!r}, "
+                    f"mappings must hold every role, got none for {role!r}, the role of agent {agents[held[0]]!r}, "
                     f"in {list(self.mappings)}"
                 )
         return {role: seats[role] for role in self.mappings if role in seats}

@@ -1,4 +1,4 @@
-"""`RoundRobin`: a tournament that plays every matchup."""
+"""`RoundRobin`: a tournament that visits every matchup."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ from typing_extensions import override
 
 from pz_policymap.arguments import boolean, integer
 from pz_policymap.mappings.base import PolicyIds
+from pz_policymap.mappings.from_population import FromPopulation
 from pz_policymap.mappings.matchups import count_matchups, matchups
-from pz_policymap.mappings.population import FromPopulation
 from pz_policymap.randomness.draw import Draw
 from pz_policymap.randomness.permutation import permuted
 
 
 @dataclass(frozen=True)
 class RoundRobin(FromPopulation):
-    """A tournament for any number of seats: a full cycle plays every matchup once, and then the next begins.
+    """A tournament for any number of seats: a cycle holds every matchup once, and then the next cycle begins.
 
-    Environment e plays at block b the matchup number `b * num_envs + e`, so all environments together work through the
-    cycle. Matchups are computed from their number, and so is the seeded order; none is stored.
+    Environment e gets matchup number `b * num_envs + e` at block b, so all environments together work through a cycle.
+    By default each episode is a block. Matchups are computed from their numbers; none is stored.
 
     Args:
-        policies: How many policies there are, or the list of them.
-        num_envs: How many environments share the work.
-        order: "lexicographic": the last seat changes fastest. "seeded": a random order, another one in each cycle.
-        self_matches: Whether a policy may play several seats of a matchup.
+        policies: Number of policies, or a list of policy indices.
+        num_envs: Number of environments that share the work.
+        order: "lexicographic": the last seat changes fastest. "seeded": a random order, a new one in each cycle.
+        self_matches: Whether a policy may control several seats of a matchup.
         ordered_seats: Whether the same policies in other seats are another matchup. If False, each set of policies
             meets once, the lower index in the earlier seat.
 
     Raises:
-        TypeError: If `policies` or `num_envs` is no integer, or `self_matches` or `ordered_seats` no bool.
-        ValueError: If an argument is out of range; if there are more than 2**63 matchups, or with `self_matches=False`
-            none, for there are fewer policies than seats.
+        TypeError: If `policies` or `num_envs` is a non-integer, or if `self_matches` or `ordered_seats` is not a bool.
+        ValueError: If an argument is out of range, if there are more than 2**63 matchups, or if `self_matches=False`
+            and there are fewer policies than seats.
 
     Example:
         >>> from pz_policymap import Draw, RoundRobin
@@ -46,10 +46,13 @@ class RoundRobin(FromPopulation):
         [[0, 1], [0, 2], [1, 2], [0, 1]]
     """
 
-    num_envs: int = 1  # a field where the base has a property
+    num_envs: int = 1
     order: Literal["lexicographic", "seeded"] = "lexicographic"
     self_matches: bool = True
     ordered_seats: bool = True
+
+    needs_all_seats = True
+    counts_blocks = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -61,44 +64,34 @@ class RoundRobin(FromPopulation):
 
     @property
     @override
-    def needs_env_index(self) -> bool:
-        return True
+    def needs_env_index(self) -> bool:  # type: ignore[override]
+        return self.num_envs > 1
 
     @property
     @override
-    def needs_seed(self) -> bool:
-        return True
-
-    @property
-    @override
-    def needs_all_seats(self) -> bool:
-        return True
-
-    @property
-    @override
-    def counts_blocks(self) -> bool:
-        return True
+    def needs_seed(self) -> bool:  # type: ignore[override]
+        return self.num_envs > 1 or self.order == "seeded"
 
     def num_matchups(self, num_seats: int) -> int:
-        """Returns how many matchups a full cycle holds.
+        """Returns the number of matchups in a cycle.
 
         Args:
-            num_seats: The seats of one environment, from 1.
+            num_seats: Number of seats of one environment, >= 1.
 
         Raises:
-            TypeError: If `num_seats` is no integer.
+            TypeError: If `num_seats` is a non-integer.
             ValueError: If it is out of range.
         """
         seats = integer("num_seats", num_seats, 1)
         return count_matchups(self.size, seats, self.ordered_seats, self.self_matches)
 
     def num_blocks(self, num_seats: int) -> int:
-        """Returns how many blocks every environment must play until all matchups have been played.
+        """Returns the number of blocks in which all environments together visit every matchup.
 
-        Where `num_envs` does not divide the matchups, the next cycle begins in the last of these blocks.
+        If `num_envs` does not divide the number of matchups, the next cycle begins in the last of these blocks.
 
         Args:
-            num_seats: As in `num_matchups`.
+            num_seats: Number of seats of one environment, >= 1.
 
         Raises:
             TypeError, ValueError: As `num_matchups` does.
@@ -109,15 +102,18 @@ class RoundRobin(FromPopulation):
     def check(self, agents: tuple[Hashable, ...]) -> None:
         count = self.num_matchups(len(agents))
         if not count:
-            raise ValueError(f"self_matches=False needs a policy a seat: {len(agents)} seats, {self.size} policies")
+            raise ValueError(
+                f"self_matches=False needs at least one policy per seat, got {self.size} policies for "
+                f"{len(agents)} seats"
+            )
         if count > 2**63:
-            raise ValueError(f"policies must make at most 2**63 matchups, {self.policies} make {count}")
+            raise ValueError(f"policies must make at most 2**63 matchups, got {count}")
 
     @override
     def assign(self, draw: Draw) -> PolicyIds:
         self.check(draw.agents)
         count = self.num_matchups(draw.num_seats)
-        number = (draw.block * self.num_envs + draw.env_index).view(np.uint64)  # for 2**63 is no int64
+        number = (draw.block * self.num_envs + draw.env_index).view(np.uint64)  # 2**63 does not fit into int64
         cycle, position = (part.view(np.int64) for part in np.divmod(number, np.uint64(count)))
         if self.order == "seeded":
             position = permuted(position, count, draw.keys(cycle))

@@ -13,7 +13,8 @@ from pz_policymap.mappings.focal import Focal
 from pz_policymap.mappings.per_worker import PerWorker
 from pz_policymap.mappings.roles import Roles
 from pz_policymap.mappings.round_robin import RoundRobin
-from pz_policymap.mappings.shared_and_teams import Shared, Teams
+from pz_policymap.mappings.shared import Shared
+from pz_policymap.mappings.teams import Teams
 from pz_policymap.mappings.uniform import Uniform
 from pz_policymap.mappings.weighted import Weighted
 

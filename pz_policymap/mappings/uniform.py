@@ -11,26 +11,26 @@ from typing_extensions import override
 
 from pz_policymap.arguments import boolean
 from pz_policymap.mappings.base import PolicyIds
-from pz_policymap.mappings.population import FromPopulation
+from pz_policymap.mappings.from_population import FromPopulation
 from pz_policymap.randomness.draw import Draw
 
-_DECK_SIZES = 2**22  # policies held at a time, over all environments, where none may play twice
+_DECK_SIZES = 2**22  # total size of the decks held at a time, over all environments
 
 
 @dataclass(frozen=True)
 class Uniform(FromPopulation):
-    """Every seat plays a policy drawn uniformly from the population.
+    """Every seat is controlled by a policy drawn uniformly from the population.
 
     Args:
-        policies: How many policies there are, or the list of those to draw from.
-        mix: Whether the seats of one environment draw on their own; if False, one policy plays them all.
-        replace: Whether a policy may play several seats of one environment. Without, there must be at least as many
-            policies as seats.
+        policies: Number of policies, or a list of policy indices.
+        mix: Whether each seat of an environment is drawn independently. If False, one policy controls all seats.
+        replace: Whether a policy may control several seats of an environment. If False, there must be at least one
+            policy per seat.
 
     Raises:
-        TypeError: If `policies` is or holds anything but integers, or if `mix` or `replace` is no bool.
-        ValueError: If there are no policies, if one is negative or named twice, or if `replace=False` comes with
-            `mix=False`. With `replace=False`, also where an environment has more seats than there are policies.
+        TypeError: If `policies` holds a non-integer, or if `mix` or `replace` is not a bool.
+        ValueError: If there are no policies, if an index is negative or repeated, or if `replace=False` comes with
+            `mix=False`. With `replace=False`, also if an environment has more seats than there are policies.
 
     Example:
         >>> from pz_policymap import Draw, Uniform
@@ -49,12 +49,14 @@ class Uniform(FromPopulation):
         for name in ("mix", "replace"):
             object.__setattr__(self, name, boolean(name, getattr(self, name)))
         if not self.mix and not self.replace:
-            raise ValueError("mix=False plays one policy in every seat, which replace=False forbids")
+            raise ValueError("mix=False gives every seat the same policy, which replace=False forbids")
 
     @override
     def check(self, agents: tuple[Hashable, ...]) -> None:
         if not self.replace and len(agents) > self.size:
-            raise ValueError(f"replace=False needs a policy a seat: {len(agents)} seats, {self.size} policies")
+            raise ValueError(
+                f"replace=False needs at least one policy per seat, got {self.size} policies for {len(agents)} seats"
+            )
 
     @override
     def assign(self, draw: Draw) -> PolicyIds:
@@ -68,7 +70,7 @@ class Uniform(FromPopulation):
 
 
 def _distinct(draw: Draw, size: int) -> NDArray[np.int32]:
-    """Seat by seat a policy not yet taken (Fisher and Yates), so that a late seat changes no earlier one."""
+    """Draws distinct policies seat by seat (Fisher-Yates), so that a late seat does not change earlier seats."""
     at_once = max(1, _DECK_SIZES // size)
     if draw.num_envs > at_once:
         parts = np.array_split(np.arange(draw.num_envs), -(-draw.num_envs // at_once))
@@ -79,5 +81,5 @@ def _distinct(draw: Draw, size: int) -> NDArray[np.int32]:
     for seat in range(draw.num_seats):
         taken = seat + (share[:, seat] * (size - seat)).astype(np.intp)
         left[rows, seat], left[rows, taken] = left[rows, taken], left[rows, seat]
-    picked: NDArray[np.int32] = left[:, : draw.num_seats].copy()  # the rest goes
+    picked: NDArray[np.int32] = left[:, : draw.num_seats].copy()  # frees the rest of the deck
     return picked

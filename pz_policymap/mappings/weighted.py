@@ -18,21 +18,21 @@ from pz_policymap.randomness.draw import Draw
 
 @dataclass(frozen=True)
 class Weighted(PolicyMapping):
-    """Every seat plays a policy drawn with the given probabilities.
+    """Every seat is controlled by a policy drawn with the given probabilities.
 
     Args:
-        weights: Non-negative numbers, one a policy; they need not sum to 1. In the background of `Focal` it may be a
-            matrix with a row for each focal policy, from policy 0 on: the background of policy 2 draws by row 2. Or a
-            callable without arguments that returns either; it is asked at every draw, once, and what it says holds for
-            the whole block.
-        policies: The policies that the weights (of a row) are for: a count or a list. None: policy 0, 1, ... as many as
-            there are weights, which a callable may change from draw to draw.
+        weights: Non-negative numbers, one per policy; they need not sum to 1. In the background of `Focal` it may be a
+            matrix with one row per focal policy: row 2 holds the weights for opponents of policy 2. It may also be a
+            callable without arguments that returns either. It is called once per draw, and its answer holds for the
+            whole block.
+        policies: The policies that the weights (of a row) are for: a number of policies, or a list of policy indices.
+            None: as many policies as there are weights; the answers of a callable may then differ in length.
 
     Raises:
-        TypeError: If `weights` are no numbers.
-        ValueError: If a weight is negative, infinite or NaN, if all (of a row) are zero, if their number is not that of
-            `policies`, or if they are a matrix outside of `Focal`. For a callable, at the draw; there also if the focal
-            policy has no row.
+        TypeError: If `weights` are not numbers.
+        ValueError: If a weight is negative, infinite or NaN, if all weights are zero, if there are more or fewer
+            weights than `policies`, or if they are a matrix outside of `Focal`. For a callable, at the draw. Also at
+            the draw if the row of the focal policy is missing or all zero.
 
     Example:
         >>> from pz_policymap import Draw, Weighted
@@ -50,8 +50,8 @@ class Weighted(PolicyMapping):
         if self.policies is not None:
             object.__setattr__(self, "policies", population("policies", self.policies))
         if not callable(self.weights):
-            weights = checked_weights(self.weights, self._size).tolist()
-            object.__setattr__(self, "weights", tuple(tuple(w) if isinstance(w, list) else w for w in weights))
+            weights = checked_weights(self.weights, self._size)
+            object.__setattr__(self, "weights", tuple(weights.tolist()) if weights.ndim == 1 else weights)
 
     @property
     def _size(self) -> int | None:
@@ -60,22 +60,19 @@ class Weighted(PolicyMapping):
 
     @property
     @override
-    def num_policies(self) -> int | None:
+    def num_policies(self) -> int | None:  # type: ignore[override]
         if self.policies is None:
-            return None if callable(self.weights) else self._limits.shape[-1]
+            return None if callable(self.weights) else np.shape(self.weights)[-1]
         return self.policies if isinstance(self.policies, int) else None
 
     @property
     @override
-    def needs_focal(self) -> bool:
-        return not callable(self.weights) and self._limits.ndim == 2
+    def needs_focal(self) -> bool:  # type: ignore[override]
+        return isinstance(self.weights, np.ndarray)
 
     @cached_property
     def _limits(self) -> NDArray[np.float64]:
-        """The cumulative probabilities; the last one is exactly 1, so that no draw lies above it."""
-        total = np.cumsum(np.asarray(self.weights, np.float64), axis=-1)
-        limits: NDArray[np.float64] = total / total[..., -1:]
-        return limits
+        return _cumulative(np.asarray(self.weights, np.float64))
 
     @override
     def bind(self, ask: Ask) -> PolicyMapping:
@@ -85,53 +82,72 @@ class Weighted(PolicyMapping):
     def assign(self, draw: Draw) -> PolicyIds:
         if callable(self.weights):
             return replace(self, weights=self.weights()).assign(draw)
-        limits, share = self._limits, draw.uniform()
-        if limits.ndim == 1:
-            picks = np.searchsorted(limits, share, side="right")
+        if isinstance(self.weights, np.ndarray):
+            picks = self._picks_by_row(self.weights, draw)
         else:
-            picks = np.empty(share.shape, np.intp)
-            rows = self._rows(draw)
-            for row in np.unique(rows):
-                picks[rows == row] = np.searchsorted(limits[row], share[rows == row], side="right")
+            picks = self._limits.searchsorted(draw.uniform(), side="right")
         if self.policies is None or isinstance(self.policies, int):
             return picks
         return np.asarray(self.policies)[picks]
 
-    def _rows(self, draw: Draw) -> NDArray[Any]:
-        """Returns the row of the matrix that each environment draws by."""
+    def _picks_by_row(self, matrix: NDArray[np.float64], draw: Draw) -> NDArray[np.intp]:
+        """Returns the picks of each environment by the row of its focal policy."""
         if draw.focal is None:
-            raise ValueError("weights are a matrix, whose row is the focal policy's, outside of Focal's background")
-        missing = draw.focal >= len(self._limits)
-        if missing.any():
-            row = int(np.argmax(missing))
-            raise ValueError(
-                f"weights must have a row for every focal policy, got {len(self._limits)} rows and focal policy "
-                f"{draw.focal[row]} in environment {draw.env_index[row]}"
-            )
-        return draw.focal
+            raise ValueError("weights must be a vector outside of the background of Focal, got a matrix")
+        share = draw.uniform()
+        picks = np.empty(share.shape, np.intp)
+        for row in np.unique(draw.focal).tolist():
+            envs = draw.focal == row
+            if row >= len(matrix) or not matrix[row].any():
+                raise ValueError(
+                    f"weights must have a row that is not all zero for every focal policy, got shape {matrix.shape} "
+                    f"for focal policy {row} in environment {draw.env_index[np.argmax(envs)]}"
+                )
+            picks[envs] = _cumulative(matrix[row]).searchsorted(share[envs], side="right")
+        return picks
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Weighted) or type(other) is not type(self):
+            return NotImplemented
+        if callable(self.weights) or callable(other.weights):
+            return bool(self.weights == other.weights) and self.policies == other.policies
+        return np.array_equal(self.weights, other.weights) and self.policies == other.policies
+
+    def __hash__(self) -> int:
+        weights = self.weights
+        return hash((self.policies, weights.shape if isinstance(weights, np.ndarray) else weights))
 
 
 def checked_weights(weights: Any, size: int | None) -> NDArray[np.float64]:
-    """Returns the weights as a vector, one a policy, or a matrix of such rows, or raises.
+    """Returns the weights as a read-only vector, one number per policy, or a matrix of such rows, or raises.
 
     Args:
-        weights: What was given.
-        size: How many policies there are; None for any number.
+        weights: The weights as given.
+        size: Number of policies; None for any number.
     """
     try:
-        array = np.asarray(weights, np.float64)
+        array = np.array(weights, np.float64)
     except (TypeError, ValueError) as error:
         raise TypeError(f"weights must be a vector or a matrix of numbers, got {weights!r}") from error
     if array.ndim not in (1, 2) or not array.size:
-        raise ValueError(f"weights must be a vector, one a policy, or a matrix of such rows, got shape {array.shape}")
+        raise ValueError(
+            f"weights must be a vector, one number per policy, or a matrix of such rows, got shape {array.shape}"
+        )
     if size is not None and array.shape[-1] != size:
-        raise ValueError(f"weights must be {size}, one a policy, got {array.shape[-1]}: {array}")
-    if not np.isfinite(array).all() or (array < 0).any():
+        raise ValueError(f"weights must be {size} numbers, one per policy, got {array.shape[-1]}: {array}")
+    largest = array.max(axis=-1, keepdims=True)
+    if not (array.min() >= 0 and largest.max() < np.inf):  # also if one is NaN
         raise ValueError(f"weights must be finite and not negative, got {array}")
-    nothing = ~array.any(axis=-1)
-    if nothing.any():
-        where = "" if array.ndim == 1 else f" in row {int(np.argmax(nothing))}"
-        raise ValueError(f"weights must not all be zero{where}, got {array}")
-    with np.errstate(over="ignore"):
-        too_large = ~np.isfinite(array.sum(axis=-1)).all()
-    return array / array.max(axis=-1, keepdims=True) if too_large else array
+    if array.ndim == 1 and not largest[0]:
+        raise ValueError(f"weights must not all be zero, got {array}")
+    if largest.max() > np.finfo(np.float64).max / array.shape[-1]:  # their sum might overflow
+        array = np.divide(array, largest, out=np.zeros_like(array), where=largest > 0)
+    array.flags.writeable = False
+    return array
+
+
+def _cumulative(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Returns the cumulative probabilities; the last one is exactly 1, so that no draw lies above it."""
+    total = np.cumsum(weights)
+    limits: NDArray[np.float64] = total / total[-1]
+    return limits

@@ -82,11 +82,14 @@ def test_preview_numbers_unnamed_agents(capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["Uniform(4, replace=False)", "--agents", "5"], "replace=False needs a policy a seat: 5 seats, 4 policies"),
+        (
+            ["Uniform(4, replace=False)", "--agents", "5"],
+            "replace=False needs at least one policy per seat, got 4 policies for 5 seats",
+        ),
         (["Uniform(4)", "--agents", "0"], "--agents must be a number from 1, or names a,b,c, got '0'"),
         (["Uniform(4)", "--agents", "a,,b"], "--agents must be"),
         (["Uniform(4)", "--agents", "a,a"], "distinct"),
-        (["Fixed({'a': 0})", "--agents", "a,b"], "got none for 'b'"),
+        (["Fixed({'a': 0})", "--agents", "a,b"], "got no policy for 'b'"),
         (["tests.cli_bots:first_free"], "episode 0: first_free() missing 1"),
         (["Uniform(4)", "--episodes", "0"], "argument --episodes: must be an integer >= 1, got '0'"),
         (["Uniform(4)", "--seed", "x"], "argument --seed: must be an integer >= 0, got 'x'"),

@@ -4,6 +4,7 @@ import io
 import json
 import os
 import runpy
+import shlex
 import signal
 import subprocess
 import sys
@@ -26,7 +27,7 @@ def run(*arguments, **settings):
 def test_readme_command_writes_plain_text():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     line = text.split("<!-- command: main -->")[1].split("```")[1]
-    words = line.split(" -m pz_policymap ")[1].split()
+    words = shlex.split(line.split(" -m pz_policymap ")[1])
     shown = run(*words)
     assert (shown.returncode, shown.stderr) == (0, "")
     assert "policy  name" in shown.stdout

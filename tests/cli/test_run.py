@@ -126,7 +126,7 @@ def test_pictures_are_drawn(capsys, tmp_path):
             "--mapping Uniform(3) has 3 policies, --policies 2",
         ),
         ([TICTACTOE, "--mapping", "Fixed(1)"], 2, "does not say how many policies there are: give --policies"),
-        ([TICTACTOE, "--mapping", "Uniform(1, replace=False)"], 2, "needs a policy a seat"),
+        ([TICTACTOE, "--mapping", "Uniform(1, replace=False)"], 2, "needs at least one policy per seat"),
         ([TICTACTOE, "--mapping", "Fixed(5)", "--policies", "2"], 1, "episode 0: "),
         ([TICTACTOE, "--policies", "tests.cli_bots:nix"], 2, "module 'tests.cli_bots' has no 'nix'"),
         ([TICTACTOE, "--policies", "tests.cli_bots:fails"], 1, "raised ZeroDivisionError: no idea ("),

@@ -23,7 +23,7 @@ RULES = [
     *(rule for rule in LEAVES if not isinstance(rule, pm.Fixed)),
     pm.Fixed({"a": 0, "b": 1, "agent_0": 2}),
     *(pm.Focal(pm.Uniform(3), matrix) for matrix in MATRICES),
-    pm.Teams(pm.Uniform(4)),
+    pm.Teams(pm.Uniform(4), team_of={"a": "red", "b": "blue", "agent_0": "red", "agent_1": "blue"}),
     pm.Roles({"a": pm.Uniform(4), "b": pm.Shared(pm.Uniform([4, 5])), "agent": pm.Uniform(6)}),
 ]
 

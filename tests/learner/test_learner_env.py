@@ -297,7 +297,7 @@ def test_the_draws_that_are_tried_are_those_that_a_pinned_environment_will_play(
     for _ in range(9):
         env.reset()
     assert numbers == tried[:3]
-    with pytest.raises(ValueError, match="policy must name every agent, got none for 'player_1'"):
+    with pytest.raises(ValueError, match="policy must hold every agent, got no policy for 'player_1'"):
         env.set_mapping(pm.Fixed({"player_0": 0}))
 
 

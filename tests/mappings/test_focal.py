@@ -188,10 +188,16 @@ def test_bad_settings_are_refused_at_once(make, error, message):
     ("rule", "message"),
     [
         (Focal(Uniform(2), Uniform(2), 5), "num_focal must be at most the number of seats, got 5 of 4"),
-        (Focal(Uniform(1, replace=False), Uniform(2), 2), "replace=False needs a policy a seat: 2 seats, 1 policies"),
-        (Focal(Uniform(2), Uniform(2, replace=False)), "replace=False needs a policy a seat: 3 seats, 2 policies"),
-        (Focal(Fixed({"a": 0, "b": 0, "c": 0}), Uniform(2)), "policy must name every agent, got none for 'd'"),
-        (Focal(Uniform(2), Fixed({"b": 0, "c": 0, "d": 0})), "policy must name every agent, got none for 'a'"),
+        (
+            Focal(Uniform(1, replace=False), Uniform(2), 2),
+            "replace=False needs at least one policy per seat, got 1 policies for 2 seats",
+        ),
+        (
+            Focal(Uniform(2), Uniform(2, replace=False)),
+            "replace=False needs at least one policy per seat, got 2 policies for 3 seats",
+        ),
+        (Focal(Fixed({"a": 0, "b": 0, "c": 0}), Uniform(2)), "policy must hold every agent, got no policy for 'd'"),
+        (Focal(Uniform(2), Fixed({"b": 0, "c": 0, "d": 0})), "policy must hold every agent, got no policy for 'a'"),
         # Only where both of x are in the background there are too few policies for them.
         (
             Focal(
@@ -199,7 +205,7 @@ def test_bad_settings_are_refused_at_once(make, error, message):
                 Roles({"x": Uniform(1, replace=False), "y": Uniform(2)}, lambda a: "xyxy"["abcd".index(a)]),
                 2,
             ),
-            "replace=False needs a policy a seat: 2 seats, 1 policies",
+            "replace=False needs at least one policy per seat, got 1 policies for 2 seats",
         ),
     ],
 )
@@ -217,7 +223,7 @@ def test_an_agent_that_nobody_can_serve_is_found_among_very_many_seats(part):
     agents = list(range(40))  # 40 choose 20 are too many to go through
     blind = Fixed({agent: 0 for agent in agents if agent != 33})
     rule = Focal(blind, Uniform(2), 20) if part == "focal" else Focal(Uniform(2), blind, 20)
-    with pytest.raises(ValueError, match="policy must name every agent, got none for 33"):
+    with pytest.raises(ValueError, match="policy must hold every agent, got no policy for 33"):
         PolicyAssigner(rule, agents)
 
 

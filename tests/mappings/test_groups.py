@@ -13,11 +13,13 @@ from pz_policymap.mappings.groups import group_rule, seats_by_group
         ("red_team_3", "red_team"),
         ("alice", "alice"),
         ("player_one", "player_one"),  # no number at its end
-        ("agent0", "agent0"),
+        ("agent0", "agent"),
+        ("agent-0", "agent"),
+        ("agent 0", "agent"),
         ("a_1_2", "a_1"),
         ("_7", "_7"),  # nothing before the number
         ("x_", "x_"),
-        ("x_-1", "x_-1"),
+        ("x_-1", "x"),
         ("", ""),
     ],
 )
@@ -88,6 +90,16 @@ def test_an_agent_without_a_group_is_an_error_that_names_it(rule, error, message
 
 def test_an_agent_without_a_name_has_no_prefix():
     with pytest.raises(
-        TypeError, match="role_of='prefix' needs agents that are strings, got 0; give a dict or a funct"
+        TypeError, match="role_of='prefix' needs agents that are strings, got 0; pass a dict or a funct"
     ):
         seats_by_group("role_of", "prefix", (0, 1))
+
+
+def test_prefix_of_names_without_numbers_that_join_nobody_is_an_error():
+    with pytest.raises(ValueError, match=r"team_of='prefix' needs names with a number .* got \['alice', 'bob'\]"):
+        seats_by_group("team_of", "prefix", ("alice", "bob"))
+    assert seats_by_group("team_of", "prefix", ("adversary_0", "agent_0")) == {"adversary": [0], "agent": [1]}
+
+
+def test_prefix_of_known_names_needs_no_numbers():
+    assert seats_by_group("role_of", "prefix", ("red", "blue"), known=("red", "blue")) == {"red": [0], "blue": [1]}

@@ -150,7 +150,7 @@ def test_as_many_matchups_as_a_word_has_numbers_can_be_played(order):
 def test_more_matchups_than_that_are_an_error(rule, num_seats):
     size = rule.num_matchups(num_seats)
     assert size > 2**63
-    with pytest.raises(ValueError, match=rf"policies must make at most 2\*\*63 matchups, .* make {size}"):
+    with pytest.raises(ValueError, match=rf"policies must make at most 2\*\*63 matchups, got {size}"):
         PolicyAssigner(rule, agents_of(num_seats), seed=0, env_index=0)
     with pytest.raises(ValueError, match="at most"):
         played(rule, num_seats, [0])
@@ -212,7 +212,7 @@ def test_it_must_know_all_seats():
         (
             lambda: PolicyAssigner(RoundRobin(2, self_matches=False), agents_of(3), seed=0, env_index=0),
             ValueError,
-            "self_matches=False needs a policy a seat: 3 seats, 2 policies",
+            "self_matches=False needs at least one policy per seat, got 2 policies for 3 seats",
         ),
     ],
 )

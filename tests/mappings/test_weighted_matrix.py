@@ -163,17 +163,16 @@ def test_columns_are_the_policies_and_rows_the_focal_indices():
 
 def test_a_matrix_is_a_setting_that_describes_itself():
     assert Weighted([[1, 0], [0, 1]]) == Weighted(np.eye(2))
-    assert Weighted([[1, 0], [0, 1]]).fingerprint != Weighted([[1, 0], [1, 0]]).fingerprint
+    assert repr(Weighted([[1, 0], [0, 1]])) == "Weighted([[1, 0], [0, 1]])"
     assert hash(Weighted(np.eye(2))) == hash(Weighted(np.eye(2)))
 
 
 @pytest.mark.parametrize(
     ("weights", "policies", "error", "message"),
     [
-        ([[1, 0], [0, 0]], None, ValueError, "weights must not all be zero in row 1"),
         ([[1, 0], [0, -1]], None, ValueError, "weights must be finite and not negative"),
         ([[1, 0], [0, np.nan]], None, ValueError, "weights must be finite and not negative"),
-        ([[1, 0], [0, 1]], 3, ValueError, "weights must be 3, one a policy, got 2"),
+        ([[1, 0], [0, 1]], 3, ValueError, "weights must be 3 numbers, one per policy, got 2"),
         ([[[1]]], None, ValueError, r"weights must be a vector, .* or a matrix of such rows, got shape \(1, 1, 1\)"),
         ([[]], None, ValueError, r"weights must be a vector, .* got shape \(1, 0\)"),
     ],
@@ -199,22 +198,22 @@ def test_rows_of_different_lengths_are_refused():
         Shared(Weighted(MATRIX)),
         Roles({"a": Weighted(MATRIX)}, lambda agent: "a"),
         Focal(Weighted(MATRIX), Uniform(2)),
-        Teams(Focal(Teams(Weighted(MATRIX)), Uniform(2))),
+        Teams(Focal(Shared(Weighted(MATRIX)), Uniform(2)), dict.fromkeys(AGENTS, 0)),
     ],
 )
 def test_a_matrix_outside_of_focal_is_an_error_at_construction_that_says_so(rule):
     assert rule.needs_focal
-    with pytest.raises(ValueError, match=r"matrix of weights, whose row is the focal policy's, outside of Focal"):
+    with pytest.raises(ValueError, match="weights must be a vector outside of the background of Focal"):
         PolicyAssigner(rule, AGENTS)
-    with pytest.raises(
-        ValueError, match=r"(^|: )weights are a matrix, whose row is the focal policy's, outside of Focal's background$"
-    ):
+    with pytest.raises(ValueError, match=r"(^|: )weights must be a vector outside of .* Focal, got a matrix$"):
         rule.assign(draw_of())
 
 
 def test_a_callable_that_returns_a_matrix_outside_of_focal_is_an_error_at_the_draw():
     assigner = PolicyAssigner(Weighted(lambda: MATRIX), AGENTS, seed=0)
-    with pytest.raises(ValueError, match=r"Weighted.* failed at the draw of environment 0, episode 0: .*Focal's back"):
+    with pytest.raises(
+        ValueError, match=r"Weighted.* failed at the draw of environment 0, episode 0: weights must be a vector"
+    ):
         assigner.begin_episodes()
 
 
@@ -226,12 +225,20 @@ def test_other_rules_need_no_focal_policy(rule):
 @pytest.mark.parametrize("focal", [Fixed(3), FromFunction(lambda agents, draw: dict.fromkeys(agents, 3))])
 def test_a_focal_policy_without_a_row_is_an_error_that_names_it(focal):
     assigner = PolicyAssigner(Focal(focal, Weighted(MATRIX)), AGENTS, seed=0, env_index=5)
-    message = "weights must have a row for every focal policy, got 3 rows and focal policy 3 in environment 5"
+    message = r"weights must have a row that is not .* got shape \(3, 4\) for focal policy 3 in environment 5"
     with pytest.raises(ValueError, match=f"^Focal.* failed at the draw of environment 5, episode 0: .*{message}"):
         assigner.begin_episodes()
 
 
+def test_a_row_of_zeros_is_an_error_when_its_focal_policy_is_drawn():
+    matrix = [[1, 0], [0, 0]]
+    draw = Draw.at(0, ["a", "b"], env_index=[0], episode=[0])
+    assert Focal(Fixed(0), Weighted(matrix)).assign(draw).tolist() == [[0, 0]]
+    with pytest.raises(ValueError, match="weights must have a row that is not all zero .* for focal policy 1"):
+        Focal(Fixed(1), Weighted(matrix)).assign(draw)
+
+
 def test_of_many_environments_the_first_whose_focal_policy_has_no_row_is_named():
     draw = Draw.at(0, AGENTS, env_index=[6, 7, 8], episode=[0, 0, 0]).against(np.array([2, 4, 5]))
-    with pytest.raises(ValueError, match="got 3 rows and focal policy 4 in environment 7$"):
+    with pytest.raises(ValueError, match=r"got shape \(3, 4\) for focal policy 4 in environment 7$"):
         Weighted(MATRIX).assign(draw)

@@ -666,7 +666,7 @@ class TestFaults:
             ({"resample_every": 2.5}, TypeError, "resample_every must be an integer"),
             ({"env_index": -1}, ValueError, "env_index must be from 0 to .*, got -1"),
             ({"mapping": pm.ByEnvIndex(2, num_envs=4)}, ValueError, "must be below num_envs=4"),
-            ({"mapping": pm.Uniform(2, replace=False), "agents": 3}, ValueError, "3 seats, 2 policies"),
+            ({"mapping": pm.Uniform(2, replace=False), "agents": 3}, ValueError, "got 2 policies for 3 seats"),
         ],
     )
     def test_bad_settings_name_the_argument(self, settings, error, match):

@@ -1,6 +1,6 @@
-"""What rules over one population have in common."""
+"""`FromPopulation`: the base of mappings over one population."""
 
-# Annotations are evaluated here: dataclasses of other modules inherit that of `policies`.
+# Annotations are evaluated here: dataclasses of other modules inherit the one of `policies`.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,7 +15,7 @@ from pz_policymap.mappings.base import PolicyIds, PolicyMapping
 
 @dataclass(frozen=True)
 class FromPopulation(PolicyMapping):
-    """A rule over policies given as a count, or as a list of indices."""
+    """A mapping over policies given as a count or as a list of indices."""
 
     policies: int | Sequence[int]
 
@@ -26,16 +26,16 @@ class FromPopulation(PolicyMapping):
 
     @property
     @override
-    def num_policies(self) -> int | None:
+    def num_policies(self) -> int | None:  # type: ignore[override]
         return self.policies if isinstance(self.policies, int) else None
 
     @property
     def size(self) -> int:
-        """How many policies there are."""
+        """Number of policies."""
         return self.policies if isinstance(self.policies, int) else len(self.policies)
 
     def indices(self, picks: PolicyIds) -> PolicyIds:
-        """Returns the index of each policy picked by its place, from 0 to `size - 1`."""
+        """Returns the index of each policy, given its position from 0 to `size - 1`."""
         return picks if isinstance(self.policies, int) else self._table[picks]
 
     @cached_property
