@@ -1,14 +1,14 @@
-"""Checks of what a user hands in: each error names the argument, what came and what was expected."""
+"""Checks of arguments at the public boundary: each error names the argument, the expectation and the value."""
 
 from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 MAX_INDEX = 2**31 - 1  # policy ids are kept as int32
 
@@ -17,13 +17,13 @@ def integer(name: str, value: Any, minimum: int, maximum: int | None = None) -> 
     """Returns `value` as a plain int.
 
     Args:
-        name: What the argument is called, for the error.
+        name: The name of the argument, for the error.
         value: An int or a NumPy integer; bools and floats are refused.
         minimum: The smallest value allowed.
         maximum: The largest value allowed, or None.
 
     Raises:
-        TypeError: If `value` is no integer.
+        TypeError: If `value` is not an integer.
         ValueError: If it is out of range.
 
     Example:
@@ -43,7 +43,7 @@ def integer(name: str, value: Any, minimum: int, maximum: int | None = None) -> 
 
 
 def unsigned(array: NDArray[Any]) -> NDArray[Any]:
-    """Returns a view of an array of integers, in any order of bytes, in which a negative one is a huge one.
+    """Returns a view of an integer array, of any byte order, in which negative numbers are huge.
 
     Example:
         >>> unsigned(np.array([3, -1], ">i2")).tolist()
@@ -53,7 +53,7 @@ def unsigned(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def boolean(name: str, value: Any) -> bool:
-    """Returns `value`, True or False, as a plain bool; what only counts as one is refused.
+    """Returns `value`, True or False, as a plain bool; 0 and 1 are refused.
 
     Raises:
         TypeError: If it is neither.
@@ -85,8 +85,44 @@ def in_order(name: str, value: Any) -> tuple[Any, ...]:
     return tuple(value)
 
 
+def distinct_agents(name: str, value: Any) -> tuple[Hashable, ...]:
+    """Returns agents as a tuple, or raises an error if they are none, not distinct or not hashable."""
+    agents = in_order(name, value)
+    for agent in agents:
+        if not isinstance(agent, Hashable):
+            raise TypeError(f"{name} must be hashable, got {agent!r}")
+    if not agents:
+        raise ValueError(f"{name} must hold at least one agent, got none")
+    if len(set(agents)) != len(agents):
+        raise ValueError(f"{name} must be distinct, got {list(agents)}")
+    return agents
+
+
+def row_numbers(name: str, rows: ArrayLike, num_rows: int) -> NDArray[np.intp]:
+    """Returns distinct row numbers, given as such or as a boolean mask of shape `(num_rows,)`.
+
+    Raises:
+        TypeError: If `rows` is neither.
+        ValueError: If a mask has another shape, or if a number is out of range or repeated.
+    """
+    index = np.asarray(rows)
+    if index.dtype == np.bool_:
+        if index.shape != (num_rows,):
+            raise ValueError(f"{name} must be a mask of shape ({num_rows},), got {index.shape}")
+        return np.flatnonzero(index)
+    if index.size == 0:
+        return np.empty(0, np.intp)
+    if index.dtype.kind not in "iu" or index.ndim != 1:
+        raise TypeError(f"{name} must be integers or a boolean mask, got {rows!r}")
+    if unsigned(index).max() >= num_rows:  # as unsigned numbers, negative ones are huge
+        raise ValueError(f"{name} must be from 0 to {num_rows - 1}, got {rows!r}")
+    if not (index[1:] > index[:-1]).all() and len(np.unique(index)) < len(index):
+        raise ValueError(f"{name} must be distinct, got {rows!r}")
+    return index.astype(np.intp, copy=False)
+
+
 def seed_of(name: str, value: Any) -> int | tuple[int, ...]:
-    """Returns a seed as `numpy.random.SeedSequence` takes it: an int from 0, or a tuple of them."""
+    """Returns a seed as `numpy.random.SeedSequence` takes it: a non-negative int, or a tuple of them."""
     if _holds_several(value):
         words = tuple(integer(f"{name}[{i}]", word, minimum=0) for i, word in enumerate(in_order(name, value)))
         if not words:
@@ -113,7 +149,7 @@ def population(name: str, value: int | Sequence[int]) -> int | tuple[int, ...]:
 
 
 def _holds_several(value: Any) -> bool:
-    """Returns whether a value is to be taken apart; an array without axes is a single number."""
+    """Returns whether a value holds several numbers; an array without axes is a single number."""
     return isinstance(value, Iterable) and not isinstance(value, (str, bytes)) and getattr(value, "ndim", 1) != 0
 
 
@@ -121,7 +157,7 @@ def number(name: str, value: Any, minimum: float = -math.inf, maximum: float = m
     """Returns `value` as a plain float from `minimum` to `maximum`; infinity and NaN are refused.
 
     Raises:
-        TypeError: If `value` is no number.
+        TypeError: If `value` is not a number.
         ValueError: If it is out of range.
 
     Example:
@@ -140,7 +176,7 @@ def number(name: str, value: Any, minimum: float = -math.inf, maximum: float = m
 
 
 def equal(theirs: Any, mine: Any) -> bool:
-    """Returns whether something that may come from anywhere is what is here; arrays are equal to nothing.
+    """Returns whether a value of any origin equals mine; arrays are equal to nothing.
 
     Example:
         >>> equal(1.0, 1), equal([object()], ["red"])

@@ -1,4 +1,4 @@
-"""What a draw decides: pure functions from a rule and the numbers of the draw to who plays whom."""
+"""Pure functions from a mapping and the numbers of a draw to the policies of all seats."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pz_policymap.arguments import in_order, seed_of
+from pz_policymap.arguments import distinct_agents, in_order, seed_of
 from pz_policymap.cadence import Cadence
 from pz_policymap.mappings.base import PolicyMapping, WeightsFunction, checked_assign, named_error
 from pz_policymap.mappings.conversion import MappingLike, as_mapping
@@ -27,9 +27,9 @@ class Drawn(NamedTuple):
     Attributes:
         agents: The seats, late agents at the end.
         policy_ids: The policy of every seat, read-only, shape `(num_envs, num_seats)`.
-        rule: The mapping that the latest draw followed; its text if the draw was made before a restart.
-        bound: The same with numbers in place of weights callables.
-        weights: Those numbers, in the order in which the callables were asked.
+        rule: The mapping of the latest draw; its text if the draw was made before a restart.
+        bound: The same mapping with numbers in place of weights callables.
+        weights: Those numbers, in the order of the calls.
     """
 
     agents: tuple[Any, ...]
@@ -40,19 +40,19 @@ class Drawn(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The text of the mapping that the latest draw followed."""
+        """The text of the mapping of the latest draw."""
         return self.rule if isinstance(self.rule, str) else saved_text(self.rule)
 
 
 class Numbers(NamedTuple):
-    """What is the same in every draw of an assigner, beside the mapping."""
+    """The numbers that all draws of an assigner share."""
 
     source: Source
     cadence: Cadence
     env_index: int
 
     def draw(self, rows: IntArray, episode: IntArray, agents: tuple[Any, ...]) -> Draw:
-        """Returns what a mapping may look at for these rows at these episodes."""
+        """Returns the draw of these rows at these episodes."""
         return Draw(self.source, agents, rows + self.env_index, episode, self.cadence)
 
 
@@ -92,15 +92,49 @@ def assignments(
         [[[0, 2], [0, 0]], [[3, 2], [2, 2]]]
     """
     rule, seats, cadence = as_mapping(mapping), in_order("agents", agents), Cadence(resample_every, warmup_episodes)
-    rule.check(seats)
     envs, episodes = np.broadcast_arrays(counters("env_index", env_index), counters("episode", episode))
-    if rule.num_envs is not None and envs.size and envs.max() >= rule.num_envs:
-        raise ValueError(f"env_index must be below num_envs={rule.num_envs} of {rule!r}, got {envs.max()}")
+    check_mapping(rule, cadence, int(envs.max(initial=-1)) + 1, seats)
     numbers = Numbers(Source(seed_of("seed", seed)), cadence, 0)
     drawn_at = cadence.draw_episode(episodes.ravel())
     policy_ids = np.empty((envs.size, len(seats)), np.int32)
     draw_policies(rule, numbers, envs.ravel(), drawn_at, seats, policy_ids, slice(None))
     return policy_ids.reshape(*envs.shape, len(seats))
+
+
+def check_mapping(rule: PolicyMapping, cadence: Cadence, end: int, agents: tuple[Hashable, ...] | None) -> None:
+    """Raises an error if the mapping cannot serve these agents (if known) in environments with indices below `end`."""
+    if rule.counts_blocks and cadence.warmup_episodes:
+        raise ValueError(
+            f"warmup_episodes must be 0 for {rule!r}, whose blocks are a schedule, got {cadence.warmup_episodes}"
+        )
+    if rule.needs_focal:
+        raise ValueError(f"weights must be a vector outside of the background of Focal, got a matrix in {rule!r}")
+    if rule.num_envs is not None and end > rule.num_envs:
+        raise ValueError(f"env_index must be below num_envs={rule.num_envs} of {rule!r}, got {end - 1}")
+    if agents is not None:
+        rule.check(agents)
+
+
+def check_needs(rule: PolicyMapping, has_env_index: bool, has_seed: bool) -> None:
+    """Raises an error if the mapping spans environments, but this one has no index or no pinned seed."""
+    if rule.needs_env_index and not has_env_index:
+        raise ValueError(
+            f"env_index must be the index of this environment for {rule!r}, which spans environments, got None; "
+            f"env_fns and PolicyMapVector provide it"
+        )
+    if rule.needs_seed and not has_seed:
+        raise ValueError(f"seed must be given for {rule!r}, whose environments share it, got None")
+
+
+def seats_among(agents: Sequence[Hashable] | None, rule: PolicyMapping) -> tuple[Hashable, ...]:
+    """Returns the seats of a draw if the agents were unknown at construction, or raises an error."""
+    if agents is None:
+        raise ValueError("agents must be given in every episode if they were not at construction, got None")
+    seats = distinct_agents("agents", agents)
+    if rule.needs_all_seats:
+        raise ValueError(f"{rule!r} needs to know all seats, but the environment has no possible_agents")
+    rule.check(seats)
+    return seats
 
 
 def redrawn(
@@ -111,7 +145,7 @@ def redrawn(
     episode: IntArray,
     agents: tuple[Any, ...],
 ) -> Drawn:
-    """Returns what is in force once these rows (a slice: all of them) have drawn at these episodes, for these seats."""
+    """Returns the assignments after these rows (a slice: all of them) have drawn at these episodes, for these seats."""
     num_envs = len(before.policy_ids)
     if isinstance(rows, slice) or before.agents != agents:  # other agents: a single environment, which draws
         policy_ids = np.empty((num_envs, len(agents)), np.int32)
@@ -165,9 +199,9 @@ def draw_policies(
 
 
 def joined(drawn: Drawn, numbers: Numbers, draw_episode: IntArray, agents: Sequence[Hashable]) -> Drawn:
-    """Returns what is in force once these agents have come to a single environment; those it knows change nothing.
+    """Returns the assignments after these agents have joined a single environment; known agents change nothing.
 
-    The rule is asked for the longer seat list at the episode of the draw, and only the new seats are taken.
+    The mapping is called with the longer seat list at the episode of the draw, and only the new seats are used.
     """
     late = [agent for agent in dict.fromkeys(agents) if agent not in drawn.agents]
     if not late:
@@ -175,7 +209,7 @@ def joined(drawn: Drawn, numbers: Numbers, draw_episode: IntArray, agents: Seque
     if len(drawn.policy_ids) > 1:
         raise ValueError(f"agents must be the same in all environments, got {late}, not among {list(drawn.agents)}")
     if drawn.bound.needs_all_seats:
-        raise ValueError(f"{drawn.name} must know all seats, and agents {late} are not among {list(drawn.agents)}")
+        raise ValueError(f"{drawn.name} needs to know all seats, but agents {late} joined mid-episode")
     longer = (*drawn.agents, *late)
     drawn.bound.check(longer)
     draw = numbers.draw(np.zeros(1, np.int64), draw_episode, longer)
@@ -185,6 +219,6 @@ def joined(drawn: Drawn, numbers: Numbers, draw_episode: IntArray, agents: Seque
 
 
 def read_only(policy_ids: PolicyIds) -> PolicyIds:
-    """Returns the array, which nobody can write to from here on."""
+    """Makes the array read-only and returns it."""
     policy_ids.flags.writeable = False
     return policy_ids

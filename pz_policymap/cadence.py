@@ -1,4 +1,4 @@
-"""When a draw is made, and which draw an episode plays: pure arithmetic on episode numbers."""
+"""The episodes at which assignments are resampled: pure arithmetic on episode numbers."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ class Cadence:
     """A draw at every episode `e` where `e % resample_every == 0` or `e < warmup_episodes`.
 
     Args:
-        resample_every: Episodes a draw is held for, from 1.
-        warmup_episodes: How many episodes at the start draw each for itself, so that a fault shows early.
+        resample_every: Number of episodes between resamples, >= 1.
+        warmup_episodes: Number of first episodes that each resample, so that bugs surface early, >= 0.
 
     Raises:
-        TypeError: If an argument is no integer.
+        TypeError: If an argument is not an integer.
         ValueError: If it is out of range.
 
     Example:

@@ -1,8 +1,8 @@
-"""One atomic, versioned file for what must survive a restart.
+"""`save` and `load`: the states of several objects in one atomic, versioned checkpoint file.
 
-The file is a NumPy archive without pickle: arrays as they are, everything else as one JSON text beside them. Loading
-one can execute nothing, and takes no more memory than the file is long, whoever wrote it. It is written beside its
-place, flushed to the disk and renamed, so that whoever reads the path finds the old file or the new one, whole.
+The file is a NumPy archive without pickle: arrays, and one JSON text for everything else. Loading a
+file of any origin executes nothing and takes no more memory than the file is long. It is written to a temporary file
+in the same folder, flushed to disk and renamed, so that the path always holds a complete checkpoint.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ class HasState(Protocol):
 
 
 def save(path: str | os.PathLike[str], **parts: HasState | dict[str, Any]) -> None:
-    """Writes the states of several objects to one file, or leaves the old file as it was.
+    """Writes the states of several objects to one file, or leaves the old file unchanged.
 
     Args:
-        path: Where to; a file that is there is replaced.
-        **parts: What to keep, by name: objects with a `state_dict()`, or states.
+        path: The file; an existing one is replaced.
+        **parts: The objects to save, by name. Each has a `state_dict()` or is a state.
 
     Raises:
-        TypeError: If a part has no state, or a state holds something that is neither plain nor an array.
+        TypeError: If a part has no state, or if a state holds a value that is neither plain nor an array.
         ValueError: If there are no parts.
         OSError: If the file cannot be written.
 
@@ -52,7 +52,7 @@ def save(path: str | os.PathLike[str], **parts: HasState | dict[str, Any]) -> No
         >>> assigner.load_state_dict(pm.load(path)["assigner"])
     """
     if not parts:
-        raise ValueError("save needs at least one part by name, such as assigner=env.assigner")
+        raise ValueError("parts must be at least one object by name, such as env=env, got none")
     states: dict[str, Any] = {}
     for name, part in parts.items():
         state = part if isinstance(part, dict) else getattr(part, "state_dict", lambda: None)()
@@ -81,14 +81,14 @@ def save(path: str | os.PathLike[str], **parts: HasState | dict[str, Any]) -> No
 
 
 def load(path: str | os.PathLike[str]) -> dict[str, dict[str, Any]]:
-    """Returns the states that `save` wrote, by name, to be handed to `load_state_dict`.
+    """Returns the states that `save` wrote, by name; pass each one to `load_state_dict`.
 
     Args:
-        path: What `save` was given.
+        path: The file that `save` wrote.
 
     Raises:
         OSError: If the file cannot be read.
-        ValueError: If it is no such file, is cut short or damaged, or was written by a newer version.
+        ValueError: If it is not a valid checkpoint, or was written by a newer version.
     """
     try:
         with zipfile.ZipFile(path) as archive:
@@ -103,8 +103,8 @@ def load(path: str | os.PathLike[str]) -> dict[str, dict[str, Any]]:
     except OSError:
         raise
     except Exception as error:
-        raise ValueError(f"{path} is no whole file written by pz_policymap.save: {error!r}") from error
-    raise ValueError(f"{path} has format {version!r}, this version of pz_policymap reads format {FORMAT}")
+        raise ValueError(f"{path} is not a valid checkpoint: {error!r}") from error
+    raise ValueError(f"{path} must have format {FORMAT}, got {version!r}, written by another version of pz_policymap")
 
 
 # JSON has no arrays and no tuples; each becomes a dict with one of these keys.
@@ -113,7 +113,7 @@ _KINDS = "biuf"  # of arrays: booleans, integers and floats
 
 
 def _packed(value: Any, where: str, arrays: list[NDArray[Any]]) -> Any:
-    """Returns what JSON can hold of a state, arrays put aside."""
+    """Returns a state in types that JSON can hold, and appends its arrays to `arrays`."""
     if isinstance(value, dict):
         for key in value:
             if not isinstance(key, str) or key in (_ARRAY, _TUPLE):
@@ -133,7 +133,7 @@ def _packed(value: Any, where: str, arrays: list[NDArray[Any]]) -> Any:
 
 
 def _unpacked(value: Any, archive: zipfile.ZipFile, taken: set[int]) -> Any:
-    """The inverse of `_packed`; `taken` are the arrays read so far, each of which has one place."""
+    """The inverse of `_packed`; `taken` holds the numbers of the arrays read so far."""
     if isinstance(value, list):
         return [_unpacked(item, archive, taken) for item in value]
     if not isinstance(value, dict):
@@ -143,41 +143,41 @@ def _unpacked(value: Any, archive: zipfile.ZipFile, taken: set[int]) -> Any:
     if _ARRAY in value:
         number = int(value[_ARRAY])
         if number in taken:
-            raise ValueError(f"array {number} has more than one place")
+            raise ValueError(f"array {number} is used more than once")
         taken.add(number)
         return _array(archive, f"{number}.npy")
     return {key: _unpacked(item, archive, taken) for key, item in value.items()}
 
 
 def _array(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
-    """Returns an array of the archive, or raises where it is none that `save` writes."""
+    """Returns an array of the archive, or raises an error if `save` cannot have written it."""
     with archive.open(name) as member:
         if np.lib.format.read_magic(member) != (1, 0):
-            raise ValueError(f"{name} is of another version of NumPy's format")
+            raise ValueError(f"{name} must have version (1, 0) of NumPy's format")
         shape, _, dtype = np.lib.format.read_array_header_1_0(member)
         size = archive.getinfo(name).file_size - member.tell()
         if dtype.kind not in _KINDS or math.prod(shape) * dtype.itemsize != size:
-            raise ValueError(f"{name} cannot be numbers of type {dtype} and shape {shape} in {size} bytes")
+            raise ValueError(f"{name} must hold numbers of type {dtype} and shape {shape}, got {size} bytes")
         member.seek(0)
         array: NDArray[Any] = np.lib.format.read_array(member, allow_pickle=False)
         return array
 
 
 def _check_sizes(archive: zipfile.ZipFile) -> None:
-    """Raises where an archive would grow when it is read, as none that `save` wrote does."""
+    """Raises an error if an archive would grow when it is read; files written by `save` do not."""
     members = archive.infolist()
     for member in members:
         if member.compress_type != zipfile.ZIP_STORED or member.file_size != member.compress_size:
             raise ValueError(f"{member.filename} is compressed")
     if archive.fp is not None and sum(member.file_size for member in members) > archive.fp.seek(0, os.SEEK_END):
-        raise ValueError("its parts are longer than the whole")
+        raise ValueError("its members are longer than the file")
 
 
 def _flush_folder(folder: Path) -> None:
-    """Makes the renaming itself survive a loss of power, where the system can."""
+    """Makes the renaming survive a loss of power, if the system can."""
     if not hasattr(os, "O_DIRECTORY"):
         return
-    with contextlib.suppress(OSError):  # the file is whole, and where it belongs
+    with contextlib.suppress(OSError):  # the file is complete and in its place
         handle = os.open(folder, os.O_DIRECTORY)
         try:
             os.fsync(handle)

@@ -214,7 +214,7 @@ class Model:
             if np.isnan(after.weights).any() and any(map(reads_weights, parts(self.rule))):
                 raise ValueError("as planned")  # they are asked for, whether a seat needs them or not
             if self.agents is None and needs_all_seats(self.rule):
-                raise ValueError("it must know all seats")
+                raise ValueError("it needs to know all seats")
             after._draw(self.agents or live)
         after.forced, after.there, after.unfinished = dict(forced or {}), list(self.agents or []), True
         after.appear(live)
@@ -230,7 +230,7 @@ class Model:
         if not late:
             return
         if self.drawn and needs_all_seats(self.drawn_by):
-            raise ValueError("it must know all seats")
+            raise ValueError("it needs to know all seats")
         seats = [*self.drawn, *late]
         block = sum(map(self.due, range(self.draw_episode + 1))) - 1
         at = SimpleNamespace(seed=self.seed, env_index=self.env_index, episode=self.draw_episode, block=block)

@@ -70,7 +70,7 @@ while sys.stdin.buffer.peek(1):
     played = []
     try:
         assigner = pm.PolicyAssigner(rule, agents, **settings)
-        assigner.load_state_dict(pm.load(path)["assigner"])
+        assigner.load_state_dict(pm.load(path)["env"])
         for _ in range(count):
             assigner.begin_episodes(agents=live)
             played.append([assigner.assignment(row) for row in range(assigner.num_envs)])
@@ -162,10 +162,6 @@ class Machine(RuleBasedStateMachine):
     def assigner(self):
         return self.policies.assigner
 
-    @property
-    def stateful(self):
-        return self.policies if hasattr(self.policies, "load_state_dict") else self.assigner
-
     def together(self, call, *expected, begin):
         """Makes a call and lets the model follow: both succeed, or neither has changed. Returns what came, or None.
 
@@ -254,10 +250,10 @@ class Machine(RuleBasedStateMachine):
         """The state goes into another object, or back into this one."""
         if where == "file":
             path = self.folder.name + "/state.npz"
-            pm.save(path, assigner=self.stateful, payoff=self.payoff)
+            pm.save(path, env=self.policies, payoff=self.payoff)
             states = pm.load(path)
         else:
-            states = {"assigner": self.stateful.state_dict(), "payoff": self.payoff.state_dict()}
+            states = {"env": self.policies.state_dict(), "payoff": self.payoff.state_dict()}
         self.compared = -1
         if where != "here":
             log = self.log
@@ -266,7 +262,7 @@ class Machine(RuleBasedStateMachine):
             self.log.extend(log)
             self.is_new = True
             self.forget()
-        self.stateful.load_state_dict(states["assigner"])
+        self.policies.load_state_dict(states["env"])
         for model in self.models:
             model.load()
         self.pinned = self.models[0].pinned
@@ -292,7 +288,7 @@ class Machine(RuleBasedStateMachine):
         except (ValueError, RuntimeError):
             return
         path = self.folder.name + "/elsewhere.npz"
-        pm.save(path, assigner=self.stateful)
+        pm.save(path, env=self.policies)
         agents = self.assigner.agents if self.num_envs > 1 else models[0].agents
         settings = self.settings | {"env_index": self.assigner._given_env_index, "num_envs": self.num_envs}
         assert Elsewhere.play(path, KNOBS, models[0].rule, agents, settings, told, count) == expected
@@ -303,7 +299,7 @@ class Machine(RuleBasedStateMachine):
             return
         assert self.assigner.episode.tolist() == [model.episode for model in self.models]
         assert self.assigner.draw_episode.tolist() == [model.draw_episode for model in self.models]
-        state = self.stateful.state_dict()
+        state = self.policies.state_dict()
         counted = [model.episode - model.unfinished for model in self.models]
         assert np.reshape(state["episode"], -1).tolist() == counted
         if not self.records or self.compared == len(self.episodes) == len(self.log):

@@ -37,7 +37,9 @@ def play(folder, env_index, first, stop, killed):
     earlier = pm.load(folder / f"{env_index} {first}.npz") if first else {}
     played, assigners = {}, {}
     for name, mapping in MAPPINGS.items():
-        env = pm.wrap(StubParallel([AGENTS, ()], None, AGENTS), mapping, EVERY, seed=SEED, env_index=env_index)
+        env = pm.wrap(
+            StubParallel([AGENTS, ()], None, AGENTS), mapping, resample_every=EVERY, seed=SEED, env_index=env_index
+        )
         assigners[name] = env.assigner
         if first:
             env.assigner.load_state_dict(earlier[name])

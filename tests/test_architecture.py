@@ -30,6 +30,7 @@ ROOMS = (
     "randomness",
     "mappings",
     "assignment",
+    "assigner_state",
     "assigner",
     "wrappers",
     "pool",

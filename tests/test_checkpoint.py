@@ -198,7 +198,7 @@ class TestUnfinishedEpisodes:
 
         def resumed():
             other = pm.wrap(make(), 1000, resample_every=1, seed=0)
-            other.assigner.load_state_dict(env.assigner.state_dict())
+            other.load_state_dict(env.state_dict())
             other.reset()
             return other.policy_ids
 
@@ -221,10 +221,10 @@ class TestUnfinishedEpisodes:
         env.reset()
         env.step(0)
         env.step(None)
-        assert env.assigner.state_dict()["episode"] == -1
+        assert env.state_dict()["episode"] == -1
         env.step(0)  # the last agent has ended; it is still listed
         assert env.agents == ["b"]
-        assert env.assigner.state_dict()["episode"] == 0
+        assert env.state_dict()["episode"] == 0
 
     @pytest.mark.parametrize("make", [StubParallel, StubAEC])
     @pytest.mark.parametrize("ended", [True, False])
@@ -236,21 +236,21 @@ class TestUnfinishedEpisodes:
         env.reset()
         if ended:
             play_out(env)
-        before = env.assigner.state_dict()
+        before = env.state_dict()
         for _ in range(2):
             with pytest.raises(ValueError, match="ZeroDivisionError"):
                 env.reset()
-            assert env.assigner.state_dict() == before
+            assert env.state_dict() == before
 
     def test_an_unfinished_episode_keeps_the_weights_of_its_draw(self):
         weights = [1.0, 0.0]
         rule = pm.Weighted(lambda: weights)
         env = pm.wrap(StubParallel(), rule, resample_every=1, seed=0)
         env.reset()
-        state = env.assigner.state_dict()
+        state = env.state_dict()
         weights[:] = [0.0, 1.0]
         resumed = pm.wrap(StubParallel(), rule, resample_every=1, seed=0)
-        resumed.assigner.load_state_dict(state)
+        resumed.load_state_dict(state)
         resumed.reset()
         assert resumed.policy_ids == {"a": 0, "b": 0}
         resumed.reset()
@@ -261,13 +261,13 @@ class TestUnfinishedEpisodes:
             env = pm.wrap(make(), 1000, resample_every=1, seed=0)
             for _ in range(3):
                 env.reset()
-            state = env.assigner.state_dict()
+            state = env.state_dict()
             for _ in range(3):
-                env.assigner.load_state_dict(state)
-                assert env.assigner.state_dict() == state
+                env.load_state_dict(state)
+                assert env.state_dict() == state
             env.reset()
             assert env.assigner.episode[0] == 2
-            assert env.assigner.state_dict() == state
+            assert env.state_dict() == state
 
     def test_a_draw_that_some_have_made_is_still_due_for_the_others(self):
         asked, resumed = (assigner_of(pm.Uniform(1000), ["a"], num_envs=2, resample_every=100) for _ in range(2))
@@ -288,7 +288,7 @@ class TestUnfinishedEpisodes:
         played = live.policy_ids
         live.set_mapping(1000, now=True)
         resumed = pm.wrap(StubParallel(), 1000, resample_every=10, seed=0)
-        resumed.assigner.load_state_dict(live.assigner.state_dict())
+        resumed.load_state_dict(live.state_dict())
         resumed.reset()
         assert resumed.policy_ids == played
         for _ in range(7):
@@ -429,7 +429,7 @@ class TestStatesThatDoNotFit:
 
     def test_a_seed_that_is_no_seed_or_none_is_told_by_name(self):
         assigner = assigner_of(agents=["a", "b"], env_index=1)
-        for seed, message in [(-1, "seed must be"), ([], "seed must"), (None, "it has seed=None, and a draw that")]:
+        for seed, message in [(-1, "seed must be"), ([], "seed must"), (None, "it has a draw, which needs a seed")]:
             with pytest.raises(ValueError, match=f"^state does not fit: {message}"):
                 assigner.load_state_dict({**self.state(), "seed": seed})
 
@@ -500,7 +500,7 @@ class TestFile:
     @pytest.mark.parametrize(
         ("parts", "error", "message"),
         [
-            ({}, ValueError, "at least one part"),
+            ({}, ValueError, "parts must be at least one object"),
             ({"mine": 3}, TypeError, "mine must be a state"),
             ({"mine": {"f": print}}, TypeError, r"states\['mine'\]\['f'\] cannot be saved"),
             ({"mine": {3: 1}}, TypeError, "key that cannot be saved: 3"),
@@ -524,7 +524,7 @@ class TestFile:
         content = bytearray(path.read_bytes())
         content[len(content) // 2] ^= 1
         path.write_bytes(content)
-        with pytest.raises(ValueError, match="no whole file"):
+        with pytest.raises(ValueError, match="not a valid checkpoint"):
             pm.load(path)
 
     def test_an_array_in_another_version_of_numpys_format_is_refused(self, tmp_path):
@@ -536,7 +536,7 @@ class TestFile:
             archive.writestr("state.json", text)
             with archive.open("0.npy", "w") as member:
                 np.lib.format.write_array(member, np.arange(3), version=(2, 0))
-        with pytest.raises(ValueError, match="0.npy is of another version of NumPy's format"):
+        with pytest.raises(ValueError, match="0.npy must have version .* of NumPy's format"):
             pm.load(path)
 
     def test_a_system_that_opens_no_folders_saves_all_the_same(self, tmp_path, monkeypatch):

@@ -2,43 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from contextlib import suppress
+from operator import attrgetter
 from typing import Any
 
 from pettingzoo.utils.env import ActionType, AECEnv, AgentID, ObsType
 from pettingzoo.utils.wrappers import BaseWrapper
-from typing_extensions import override
+from typing_extensions import Unpack, override
 
 from pz_policymap.mappings.conversion import MappingLike
-from pz_policymap.wrappers.pettingzoo_tags import Info, PolicyTags, reset_failed
+from pz_policymap.wrappers.pettingzoo_tags import Info, PolicyTags
+from pz_policymap.wrappers.policy_wrapper import WrapOptions, reset_failed
 
 
 class PolicyMapAEC(PolicyTags[AgentID], BaseWrapper[AgentID, ObsType, ActionType]):
-    """Tags every agent's info with the policy that plays it, wherever infos are read: `last()` and `infos`.
+    """Tags every agent's info with the policy that controls the agent, in `last()` and in `infos`.
 
-    `infos` is a property that merges the environment's infos and the tags each time it is read, so the tag is seen by
-    any wrapper or converter outside this one. It costs a dict an agent; `last()` tags only the agent it is about.
+    `infos` is a property that merges the environment's infos and the tags each time it is read. Wrappers and
+    converters outside this one therefore see the tags. It builds one dict per agent; `last()` tags one agent only.
 
     Args:
         env: An AEC environment.
-        mapping: Who plays whom: a `PolicyMapping`, a function (see `FromFunction`) or the size of a population.
-        resample_every: Episodes a draw is held for, from 1.
-        warmup_episodes: How many episodes at the start draw each for itself, so that a fault shows early.
-        seed: Pins the assignments: `reset(seed=...)` seeds the environment alone then. None: `reset(seed=s)` also
-            starts the assignments again at episode 0, and without any seed they come from the operating system.
-        env_index: Which environment of many this is, from 0; needed by mappings that span environments.
-        info_key: The key of the tag. One that the environment uses itself is an error.
+        mapping: As in `wrap`.
+        **options: As in `wrap`.
 
     Attributes:
-        assigner: The `PolicyAssigner` behind the tags.
-        info_key: The key of the tag.
-        policy_ids: Who plays whom in this episode, agent to policy; an AttributeError before the first reset.
+        assigner: The `PolicyAssigner` that makes the assignments.
+        info_key: Key of the tag in each info.
+        policy_ids: The policy that controls each agent in this episode.
 
     Raises:
-        TypeError: If an argument has the wrong type, `env` included.
-        ValueError: If a number is out of range, if the mapping cannot serve these agents or needs an `env_index` or a
-            `seed`; at reset, if `info_key` is taken or the mapping fails.
-        ResetNeeded: At a step, or if infos are read, after such a reset.
+        TypeError, ValueError: As in `wrap`; at reset, if `info_key` is already used or the mapping fails.
+        ResetNeeded: At a step or when infos are read, after such a reset.
         AttributeError: If `infos` or `policy_ids` is read before the first reset.
 
     Example:
@@ -52,33 +47,26 @@ class PolicyMapAEC(PolicyTags[AgentID], BaseWrapper[AgentID, ObsType, ActionType
     """
 
     def __init__(
-        self,
-        env: AECEnv[AgentID, ObsType, ActionType],
-        mapping: MappingLike,
-        resample_every: int = 10,
-        warmup_episodes: int = 0,
-        seed: int | Sequence[int] | None = None,
-        env_index: int | None = None,
-        info_key: str = "policy_id",
+        self, env: AECEnv[AgentID, ObsType, ActionType], mapping: MappingLike, **options: Unpack[WrapOptions]
     ) -> None:
         if not isinstance(env, AECEnv):
             raise TypeError(f"env must be a pettingzoo.AECEnv, got {env!r}")
         super().__init__(env)
-        self._open(mapping, resample_every, warmup_episodes, seed, env_index, info_key)
+        self._open(mapping, options)
 
     @override
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
-        """Resets the environment, begins an episode, and draws where a draw is due.
+        """Resets the environment, begins an episode, and resamples if the schedule says so.
 
         Args:
             seed: Seeds the environment; the assignments too, unless they are pinned.
-            options: Go to the environment, but for `policy_ids`, a dict from agent to policy: a matchup for this
-                episode only, the others playing as drawn.
+            options: Passed to the environment, except for `policy_ids`, a matchup for this episode only: a dict from
+                agent to policy, one policy for all agents, or one integer per possible agent, -1 as drawn.
 
         Raises:
-            TypeError, ValueError: If a forced policy is not of the population, where its size is known, if the
-                environment's infos use `info_key`, or if the mapping fails. No episode has begun then.
-            KeyError: If a matchup is forced for an agent that is not there.
+            TypeError, ValueError: If a forced policy is not in the population, if the environment's infos use
+                `info_key` or are not dicts, or if the mapping fails. No episode has begun then.
+            KeyError: If a policy is forced on an agent that is not there.
         """
         forced, options = self._take_forced(options)
         self._over = not self._unfinished()
@@ -87,7 +75,7 @@ class PolicyMapAEC(PolicyTags[AgentID], BaseWrapper[AgentID, ObsType, ActionType
 
     @override
     def step(self, action: ActionType) -> None:
-        """Steps the environment; agents that come late are given their policies in the order in which they come."""
+        """Steps the environment. Agents that join mid-episode get policies in the environment's order."""
         if self._failed:
             raise reset_failed("step cannot be called")
         self.env.step(action)
@@ -95,33 +83,50 @@ class PolicyMapAEC(PolicyTags[AgentID], BaseWrapper[AgentID, ObsType, ActionType
             self._welcome(self.env.agents)
 
     @property
-    def infos(self) -> dict[AgentID, Info]:  # type: ignore[override]  # read-only, where PettingZoo declares a variable
+    def infos(self) -> dict[AgentID, Info]:  # type: ignore[override]  # read-only; PettingZoo declares a variable
         """The infos of all agents, each a fresh dict with its tag."""
         self._require_reset("infos")
         if self._failed:
             raise reset_failed("infos cannot be accessed")
-        return self._tag_all(self.env.infos, self.env.agents)
+        env = self.env
+        infos = env.infos
+        if type(infos) is not dict:  # PettingZoo's `last()` reads this entry, and a defaultdict must gain it
+            with suppress(KeyError, TypeError):
+                infos[env.agent_selection]
+        return self._tag_all(infos, env.agents)
+
+    # PettingZoo's wrapper reaches these through `__getattr__`, which is several times slower.
+    agents = property(attrgetter("env.agents"))
+    agent_selection = property(attrgetter("env.agent_selection"))
+    rewards = property(attrgetter("env.rewards"))
+    terminations = property(attrgetter("env.terminations"))
+    truncations = property(attrgetter("env.truncations"))
+    _cumulative_rewards = property(attrgetter("env._cumulative_rewards"))
 
     @override
     def last(self, observe: bool = True) -> tuple[ObsType | None, float, bool, bool, Info]:
         """Returns observation, cumulative reward, termination, truncation and tagged info of the agent to move."""
-        self._require_reset("infos")
-        if self._failed:
+        tags = self._tags
+        if self._failed or not tags:
+            self._require_reset("infos")
             raise reset_failed("last cannot be called")
-        agent = self.agent_selection
         env = self.env
-        return (
-            self.observe(agent) if observe else None,
-            env._cumulative_rewards[agent],
-            env.terminations[agent],
-            env.truncations[agent],
-            self._tagged(agent, env.infos.get(agent)),
-        )
+        agent = env.agent_selection
+        observation = self.observe(agent) if observe else None
+        try:
+            info = env.infos[agent]  # inserts into a defaultdict, as PettingZoo does
+        except KeyError:
+            info = None
+        if type(info) is dict and self.info_key not in info and agent in tags:
+            tagged = info | tags[agent]
+        else:
+            tagged = self._tagged(agent, info)
+        return observation, env._cumulative_rewards[agent], env.terminations[agent], env.truncations[agent], tagged
 
     @override
     def _playing(self) -> bool:
         env = self.env
         try:
-            return not all(env.terminations[agent] or env.truncations[agent] for agent in env.agents)
+            return not all(env.terminations.get(agent) or env.truncations.get(agent) for agent in env.agents)
         except AttributeError:
-            return False  # it came back blank from a pickle: nothing is played until the next reset
+            return False  # an unpickled copy (EzPickle) has no state and no episode until its next reset

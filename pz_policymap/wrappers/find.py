@@ -1,4 +1,4 @@
-"""`find_assigner`: the assigner of an environment, however deep it is wrapped."""
+"""`find_assigner`: finds the assigner in a stack of wrappers and converters."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import Any
 from pz_policymap.assigner import PolicyAssigner
 
 _INNER = ("env", "aec_env", "par_env", "venv")  # where wrappers and converters keep what they wrap
-_SEVERAL = ("envs", "vec_envs")  # where vectorisers keep several
+_SEVERAL = ("envs", "vec_envs")  # where vectorizers keep several
 
 
 def find_assigner(env: Any) -> PolicyAssigner:
     """Returns the assigner of the outermost policy wrapper in a stack of wrappers and converters.
 
-    PettingZoo's converters forward no attributes, so `env.policy_ids` is out of reach behind them; this is not.
+    PettingZoo's converters do not forward attributes such as `env.policy_ids`. This function looks inside them.
 
     Args:
         env: An environment, wrapped and converted in any way.
 
     Raises:
-        ValueError: If no policy wrapper is found, or if a vectoriser holds several environments: each has its own.
+        ValueError: If there is no policy wrapper, or if a vectorizer holds several environments, each with its own.
 
     Example:
         >>> import pz_policymap as pm
@@ -38,7 +38,7 @@ def find_policy_wrapper(env: Any) -> Any:
     """Returns the outermost policy wrapper in a stack of wrappers and converters; arguments as in `find_assigner`."""
     layer, seen = env, list[Any]()
     while layer is not None and not any(layer is other for other in seen):
-        own = getattr(layer, "__dict__", {})  # not getattr: wrappers forward, and some fail before reset
+        own = getattr(layer, "__dict__", {})  # not getattr: wrappers forward it, and some raise before reset
         if isinstance(own.get("assigner"), PolicyAssigner):
             return layer
         seen.append(layer)

@@ -2,72 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Any, Generic
 
-from gymnasium.error import ResetNeeded
 from pettingzoo.utils.env import AgentID
+from typing_extensions import override
 
-from pz_policymap.arguments import MAX_INDEX, integer, text
+from pz_policymap.arguments import in_order
 from pz_policymap.assigner import PolicyAssigner
 from pz_policymap.mappings.conversion import MappingLike
+from pz_policymap.wrappers.policy_wrapper import PolicyWrapper, WrapOptions, check_free, split_options
+from pz_policymap.wrappers.reset_options import AS_DRAWN, FORCED, check_agents, forced_matchup, taken
 
-FORCED = "policy_ids"  # the key in reset's options that forces a matchup
+ALL = "__all__"  # a key that RLlib's environments add to any dict; it is never an agent
 
 Info = dict[str, Any]
 
 
-class PolicyTags(Generic[AgentID]):
-    """Knows who plays whom in the current episode and tags infos with it; a subclass knows the environment's API.
+class PolicyTags(PolicyWrapper, Generic[AgentID]):
+    """Holds the tag of each agent in the current episode; subclasses add PettingZoo's two APIs."""
 
-    Attributes:
-        assigner: The `PolicyAssigner` behind the tags.
-        info_key: The key of the tag in every agent's info.
-    """
+    _failed = False  # whether the environment began an episode that has no assignment
+    _over = True  # whether the episode had ended when `reset` was called, which may have raised
 
-    env: Any
-
-    def _open(
-        self,
-        mapping: MappingLike,
-        resample_every: int,
-        warmup_episodes: int,
-        seed: int | Sequence[int] | None,
-        env_index: int | None,
-        info_key: str,
-    ) -> None:
-        """Makes the assigner; to be called once `env` is set."""
-        self.info_key = text("info_key", info_key)
-        possible_agents = getattr(self.env, "possible_agents", None)
-        self._generated = possible_agents is None  # agents appear as the episode goes
-        self.assigner = PolicyAssigner(
-            mapping,
-            possible_agents,
-            resample_every=resample_every,
-            warmup_episodes=warmup_episodes,
-            seed=seed,
-            env_index=env_index,
-        )
-        self.assigner.watch(self._unfinished)
+    def _open(self, mapping: MappingLike, options: WrapOptions) -> None:
+        """Creates the assigner. `env` must be set."""
+        agents = _possible_agents(self.env)
+        settings, self.info_key = split_options(options)
+        self.assigner = PolicyAssigner(mapping, agents, **settings)
+        self._generated = agents is None  # agents appear as the episode goes on
         self._tags: dict[AgentID, Info] = {}  # each agent's {info_key: policy} in this episode
-        self._over = False  # whether the episode had ended when `reset` was called, which may have raised
-        self._failed = False  # whether the environment has begun an episode for which there is no draw
+        self._block: dict[AgentID, int] = {}  # policies of all agents seen in this block
 
     def __getattr__(self, name: str) -> Any:
-        own = getattr(type(self), name, None)
-        if isinstance(own, property) and own.fget is not None:
-            return own.fget(self)  # it raised AttributeError: let it say so, the environment's would be untagged
-        if name == "env":
-            raise AttributeError("env is not set yet")
-        return super().__getattr__(name)  # type: ignore[misc]  # PettingZoo's wrapper, next in line
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self.assigner.watch(self._unfinished)  # which a copied assigner leaves behind
+        if name[0] == "_" and name != "_cumulative_rewards":
+            raise AttributeError(f"accessing private attribute '{name}' is prohibited")
+        if name in _OWN:
+            own = getattr(type(self), name, None)
+            if own is not None:  # a property that raised AttributeError: the environment's would have no tags
+                return own.fget(self)
+            if name == "env":
+                raise AttributeError("env is not set yet")
+        return getattr(self.env, name)
 
     @property
     def policy_ids(self) -> dict[AgentID, int]:
-        """Who plays whom in this episode, agent to policy: a forced matchup and late agents included.
+        """The policy that controls each agent in this episode, forced policies and late agents included.
 
         Raises:
             AttributeError: Before the first reset.
@@ -75,24 +55,16 @@ class PolicyTags(Generic[AgentID]):
         self._require_reset("policy_ids")
         return {agent: tag[self.info_key] for agent, tag in self._tags.items()}
 
-    def set_mapping(self, mapping: MappingLike, now: bool = False) -> None:
-        """Follows another rule from the next draw on; the assignment in force stays.
-
-        Args:
-            mapping: A `PolicyMapping`, a function (see `FromFunction`) or the size of a population.
-            now: Whether to draw at the next reset, whatever the cadence.
-
-        Raises:
-            TypeError, ValueError: As at construction; the old mapping stays then.
-        """
-        self.assigner.set_mapping(mapping, now)
-
+    @override
     def _unfinished(self) -> bool:
-        """Whether an episode is being played."""
         return bool(self._tags) and not self._over and self._playing()
 
+    @override
+    def _drop_episode(self) -> None:
+        self._over = True
+
     def _playing(self) -> bool:
-        """Whether the environment is in the middle of an episode."""
+        """Returns whether the environment is in the middle of an episode."""
         raise NotImplementedError
 
     def _require_reset(self, name: str) -> None:
@@ -100,66 +72,82 @@ class PolicyTags(Generic[AgentID]):
             raise AttributeError(f"{name} cannot be accessed before reset")
 
     def _take_forced(self, options: Info | None) -> tuple[dict[AgentID, int], Info | None]:
-        """Returns the forced matchup, and what is left of reset's options for the environment."""
-        if not options or FORCED not in options:
+        """Returns the forced policies by agent, and the environment's share of reset's options."""
+        (forced,), options = taken(options, FORCED)
+        if forced is None:
             return {}, options
-        forced = {} if options[FORCED] is None else options[FORCED]
-        if not isinstance(forced, Mapping):
-            raise TypeError(f"options[{FORCED!r}] must be a dict from agent to policy, got {forced!r}")
-        size = self.assigner.mapping.num_policies
-        highest = MAX_INDEX if size is None else size - 1
-        matchup = {
-            agent: integer(f"options[{FORCED!r}][{agent!r}]", policy, 0, highest) for agent, policy in forced.items()
-        }
-        _check_there(matchup, getattr(self.env, "possible_agents", matchup))
-        return matchup, {key: value for key, value in options.items() if key != FORCED} or None
+        agents = list(forced) if self._generated and isinstance(forced, Mapping) else _possible_agents(self.env)
+        if agents is None:
+            raise TypeError(
+                f"options[{FORCED!r}] must be a dict from agent to policy for an environment without possible_agents, "
+                f"got {forced!r}"
+            )
+        matchup = forced_matchup(forced, self.assigner, agents)[0].tolist()
+        return {a: policy for a, policy in zip(agents, matchup, strict=True) if policy != AS_DRAWN}, options
 
-    def _begin_episode(self, infos: Mapping[Any, Any], seed: int | None, forced: dict[AgentID, int]) -> None:
-        """Begins the episode of an environment that has just been reset; if it raises, none has begun."""
-        self._failed = True  # whatever raises from here on
-        for agent, info in infos.items():
-            self._check_free(agent, info)
+    def _begin_episode(self, infos: Any, seed: int | None, forced: dict[AgentID, int]) -> None:
+        """Begins an episode after a reset of the environment; if it raises, no episode has begun."""
+        self._failed = True  # until nothing can raise any more
+        self._check_infos(infos)
         live = self.env.agents
-        _check_there(forced, getattr(self.env, "possible_agents", live))
+        for agent, info in infos.items():
+            if isinstance(info, Mapping) or (info is not None and agent in live):
+                self._check_info(agent, info)
+        if forced:
+            check_agents(forced, live if self._generated else self.env.possible_agents)
         self.assigner.begin_episodes(seed=seed, agents=live)
-        assignment = self.assigner.assignment()
-        if self._generated:
-            assignment = {agent: assignment[agent] for agent in live}  # not those of earlier episodes of the block
-        assignment.update(forced)
-        self._tags = {agent: {self.info_key: policy} for agent, policy in assignment.items()}
+        block = self._block = self.assigner.assignment()
+        # A block may know agents of its earlier episodes that are not in this one.
+        policies = {agent: block[agent] for agent in live} if self._generated else block.copy()
+        policies.update(forced)
+        key = self.info_key
+        self._tags = {agent: {key: policy} for agent, policy in policies.items()}
         self._over = self._failed = False
 
-    def _check_free(self, agent: Any, info: Any) -> None:
-        if isinstance(info, Mapping) and self.info_key in info:
-            raise ValueError(
-                f"info_key {self.info_key!r} is already used by the environment: "
-                f"the info of {agent!r} is {dict(info)}; wrap with another info_key"
-            )
+    def _check_infos(self, infos: Any) -> None:
+        if not isinstance(infos, Mapping):
+            raise TypeError(f"infos must be a dict with one info per agent, got {infos!r} from {self.env}")
+
+    def _check_info(self, agent: Any, info: Any) -> None:
+        if not isinstance(info, Mapping):
+            raise TypeError(f"the info of {agent!r} must be a dict, got {info!r} from {self.env}")
+        check_free(info, self.info_key, agent)
 
     def _welcome(self, agents: Collection[AgentID]) -> None:
-        """Gives agents not seen before in this episode, who have come late, their policies."""
-        late = [agent for agent in dict.fromkeys(agents) if agent not in self._tags]
-        if late:
-            self.assigner.add_agents(late)
-            assignment = self.assigner.assignment()
-            self._tags.update((agent, {self.info_key: assignment[agent]}) for agent in late)
+        """Gives policies to agents that join mid-episode, in this order."""
+        tags = self._tags
+        if all(map(tags.__contains__, agents)):
+            return
+        late = [agent for agent in dict.fromkeys(agents) if agent not in tags and agent != ALL]
+        new = [agent for agent in late if agent not in self._block]
+        if new:
+            self.assigner.add_agents(new)
+            self._block.update(zip(new, self.assigner.policy_ids[0, -len(new) :].tolist(), strict=True))
+        for agent in late:
+            tags[agent] = {self.info_key: self._block[agent]}
 
     def _tagged(self, agent: AgentID, info: Any) -> Info:
-        """Returns a fresh info of one agent with its tag; `info` may be missing (None)."""
-        self._check_free(agent, info)
+        """Returns a fresh, tagged info of one agent; `info` may be missing (None)."""
         if agent not in self._tags:
             self._welcome([*self.env.agents, agent])
-        return {**(info or {}), **self._tags[agent]}
+        tag = self._tags[agent]
+        if info is None:
+            return dict(tag)
+        self._check_info(agent, info)
+        return {**info, **tag}
 
-    def _tag_all(self, infos: Mapping[Any, Any], agents: Collection[AgentID]) -> dict[Any, Any]:
-        """Returns fresh infos: tagged for agents, who all have one, and as they came for keys that are no agents."""
+    def _tag_all(self, infos: Any, agents: Collection[AgentID]) -> dict[Any, Any]:
+        """Returns fresh infos: one tagged info per agent; entries of keys that are not agents pass unchanged."""
         tagged = tagged_at_once(infos, agents, self.info_key, self._tags)
         return self._tag_each(infos, agents) if tagged is None else tagged
 
-    def _tag_each(self, infos: Mapping[Any, Any], agents: Collection[AgentID]) -> dict[Any, Any]:
-        """The same where there is more to it than one info for each agent that is known."""
+    def _tag_each(self, infos: Any, agents: Collection[AgentID]) -> dict[Any, Any]:
+        """Does the same for infos that `tagged_at_once` does not serve."""
+        self._check_infos(infos)
         live = self.env.agents
-        if not self._generated:  # an observation may be nobody's, such as a global state
+        if self._generated:
+            agents = [agent for agent in agents if agent != ALL]
+        else:  # an observation may belong to no agent, such as a global state
             agents = [agent for agent in agents if agent in self._tags or agent in live]
         self._welcome(agents)  # in this order, whatever infos there are
         self._welcome(live)
@@ -170,15 +158,16 @@ class PolicyTags(Generic[AgentID]):
         return result
 
 
-def tagged_at_once(
-    infos: Mapping[Any, Any], agents: Collection[Any], key: str, tags: Mapping[Any, Info]
-) -> dict[Any, Any] | None:
-    """Returns fresh infos where each of the agents has one and is known, or None where there is more to it.
+_OWN = ("infos", "policy_ids", "env")
+
+
+def tagged_at_once(infos: Any, agents: Collection[Any], key: str, tags: Mapping[Any, Info]) -> dict[Any, Any] | None:
+    """Returns fresh infos if there is exactly one plain info per agent and all agents are known, otherwise None.
 
     Args:
         infos: From the environment.
-        agents: Who must have an info.
-        key: Of the tag.
+        agents: The agents that must have an info.
+        key: Key of the tag.
         tags: The tag of each agent, `{key: policy}`.
     """
     if type(infos) is not dict or len(infos) != len(agents):  # reading another kind of dict could insert
@@ -191,16 +180,20 @@ def tagged_at_once(
                 return None
             tagged[agent] = info | tags[agent]
     except (KeyError, TypeError):
-        return None  # an agent without an info, or one that has come late
+        return None  # an agent without an info, or one that joined mid-episode
     return tagged
 
 
-def reset_failed(what: str) -> ResetNeeded:
-    """Returns the error about what cannot be had after a failed reset: the old tags are not the new episode's."""
-    return ResetNeeded(f"{what}: the last reset failed to begin an episode, so reset again")
-
-
-def _check_there(forced: Collection[Any], agents: Collection[Any]) -> None:
-    for agent in forced:
-        if agent not in agents:
-            raise KeyError(f"options[{FORCED!r}] names {agent!r}, which is not among {list(agents)}")
+def _possible_agents(env: Any) -> list[Any] | None:
+    """Returns the agents in seat order, None if the environment does not know them, or raises."""
+    agents = getattr(env, "possible_agents", None)
+    if agents is None:
+        return None
+    agents = list(in_order("possible_agents of the environment", agents))
+    if not agents:
+        raise ValueError(
+            f"possible_agents of the environment must name at least one agent, got none from {env}; "
+            f"reset it before wrapping if it knows its agents only then, or leave the attribute out if they appear "
+            f"during episodes"
+        )
+    return agents

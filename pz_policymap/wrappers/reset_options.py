@@ -1,4 +1,4 @@
-"""A matchup that is forced through reset's options, for the wrappers of Gymnasium environments."""
+"""Reads a forced matchup from reset's options, for all wrappers."""
 
 from __future__ import annotations
 
@@ -10,24 +10,39 @@ from numpy.typing import NDArray
 
 from pz_policymap.arguments import MAX_INDEX, integer
 from pz_policymap.assigner import PolicyAssigner
-from pz_policymap.wrappers.pettingzoo_tags import FORCED
 
-AS_DRAWN = -1  # in a forced matchup: this seat plays the policy that was drawn
+FORCED = "policy_ids"  # the key in reset's options that forces a matchup
+AS_DRAWN = -1  # in a forced matchup: this seat keeps the policy that was drawn
+
+
+def taken(options: dict[str, Any] | None, *keys: str) -> tuple[list[Any], dict[str, Any] | None]:
+    """Returns the values of these keys in reset's options, and a copy for the environment without a forced matchup.
+
+    The environment may remove entries from its copy; the caller's dict does not change.
+
+    Example:
+        >>> taken({"policy_ids": 3, "reset_mask": "m"}, "policy_ids", "reset_mask")
+        ([3, 'm'], {'reset_mask': 'm'})
+    """
+    if options is None:
+        return [None for _ in keys], None
+    rest = {key: value for key, value in options.items() if key != FORCED}
+    return [options.get(key) for key in keys], rest if rest or FORCED not in options else None
 
 
 def forced_matchup(forced: Any, assigner: PolicyAssigner, agents: Sequence[Hashable]) -> NDArray[np.int32]:
-    """Returns the policy that each seat is made to play, `AS_DRAWN` for a seat that is not, shape `(num_envs, seats)`.
+    """Returns the forced policy of each seat, `AS_DRAWN` where none is forced, shape `(num_envs, num_seats)`.
 
     Args:
-        forced: A policy for all seats, a dict from agent to policy, or an integer array of one policy a row, where
-            -1 is as drawn.
-        assigner: Knows the environments and the population.
-        agents: Who has a row in each of the environments.
+        forced: A policy for all seats, a dict from agent to policy, or one integer per seat of each environment, -1
+            as drawn.
+        assigner: Of the environments.
+        agents: The agents of one environment in seat order.
 
     Raises:
-        TypeError: If it is none of these.
-        ValueError: If a policy is not of the population, or if the array has not one entry a row.
-        KeyError: If an agent is not there.
+        TypeError: If `forced` has another type.
+        ValueError: If a policy is not in the population, or if the number of integers is wrong.
+        KeyError: If an agent is not among `agents`.
 
     Example:
         >>> from pz_policymap import PolicyAssigner
@@ -40,35 +55,26 @@ def forced_matchup(forced: Any, assigner: PolicyAssigner, agents: Sequence[Hasha
     name = f"options[{FORCED!r}]"
     matchup = np.full((assigner.num_envs, len(agents)), AS_DRAWN, np.int32)
     if isinstance(forced, Mapping):
+        check_agents(forced, agents)
         for agent, policy in forced.items():
-            if agent not in agents:
-                raise KeyError(f"{name} names {agent!r}, which is not among {list(agents)}")
             matchup[:, agents.index(agent)] = integer(f"{name}[{agent!r}]", policy, 0, highest)
         return matchup
     if np.ndim(forced) == 0:
         matchup[:] = integer(name, forced, 0, highest)
         return matchup
-    rows = np.asarray(forced)
-    if rows.dtype.kind not in "iu":
+    seats = np.asarray(forced)
+    if seats.dtype.kind not in "iu":
         raise TypeError(f"{name} must be a policy, a dict from agent to policy or integers, got {forced!r}")
-    if rows.shape != (matchup.size,):
-        raise ValueError(f"{name} must hold one policy a row, {matchup.size} in all, got shape {rows.shape}")
-    if rows.min() < AS_DRAWN or rows.max() > highest:
+    if seats.shape != (matchup.size,):
+        raise ValueError(f"{name} must hold one policy per seat, {matchup.size} in all, got shape {seats.shape}")
+    if seats.min() < AS_DRAWN or seats.max() > highest:
         raise ValueError(f"{name} must hold policies from 0 to {highest}, or -1, got {forced!r}")
-    matchup[:] = rows.reshape(matchup.shape)
+    matchup[:] = seats.reshape(matchup.shape)
     return matchup
 
 
-def taken(options: dict[str, Any] | None, *keys: str) -> tuple[list[Any], dict[str, Any] | None]:
-    """Returns what reset's options hold under these keys, and a copy for the environment without a forced matchup.
-
-    The environment may take what it understands out of its copy; the caller's dict stays as it is.
-
-    Example:
-        >>> taken({"policy_ids": 3, "reset_mask": "m"}, "policy_ids", "reset_mask")
-        ([3, 'm'], {'reset_mask': 'm'})
-    """
-    if options is None:
-        return [None for _ in keys], None
-    rest = {key: value for key, value in options.items() if key != FORCED}
-    return [options.get(key) for key in keys], rest if rest or FORCED not in options else None
+def check_agents(forced: Mapping[Any, Any], agents: Sequence[Hashable]) -> None:
+    """Raises a KeyError if a forced matchup names an agent that is not there."""
+    for agent in forced:
+        if agent not in agents:
+            raise KeyError(f"options[{FORCED!r}] names {agent!r}, which is not among {list(agents)}")

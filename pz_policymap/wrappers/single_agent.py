@@ -2,53 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Mapping, Sized
 from typing import Any, SupportsFloat
 
 import gymnasium
+import numpy as np
 from gymnasium.core import ActType, ObsType
 from gymnasium.error import ResetNeeded
 from gymnasium.utils import RecordConstructorArgs
-from typing_extensions import override
+from typing_extensions import Unpack, override
 
-from pz_policymap.arguments import text
 from pz_policymap.assigner import PolicyAssigner
 from pz_policymap.mappings.conversion import MappingLike
-from pz_policymap.wrappers.pettingzoo_tags import FORCED, Info, reset_failed
-from pz_policymap.wrappers.reset_options import AS_DRAWN, forced_matchup, taken
-from pz_policymap.wrappers.vector_infos import check_free
+from pz_policymap.wrappers.pettingzoo_tags import Info
+from pz_policymap.wrappers.policy_wrapper import PolicyWrapper, WrapOptions, check_free, reset_failed, split_options
+from pz_policymap.wrappers.reset_options import AS_DRAWN, FORCED, forced_matchup, taken
 
-AGENT = "agent_0"  # Gymnasium has no name for whom it is about
+AGENT = "agent_0"  # Gymnasium has no name for its agent
 
 
-class PolicyMapEnv(gymnasium.Wrapper[ObsType, ActType, ObsType, ActType], RecordConstructorArgs):
-    """Tags the info of a single-agent environment with the policy that plays it, at `reset` and at every `step`.
+class PolicyMapEnv(PolicyWrapper, gymnasium.Wrapper[ObsType, ActType, ObsType, ActType], RecordConstructorArgs):
+    """Tags the info of a single-agent environment with the policy that controls it, at `reset` and at every `step`.
 
-    Every `reset` begins an episode. The policy is drawn where the episode's number is divisible by `resample_every`,
-    and held until the next draw. To the mapping it is an environment of one seat, whose agent is called "agent_0".
+    For the mapping it is an environment with one seat, whose agent is called "agent_0".
 
-    Gymnasium's `check_env` passes. Of an environment with a pinned `seed` it asks for what pinning is there to
-    prevent: that `reset(seed=...)` brings the same policy back. A pinned one goes on to its next episode, and draws.
+    Gymnasium's `check_env` passes, except with a pinned `seed`: it expects the same info after two resets with the same
+    seed, and a pinned environment goes on to its next episode instead.
 
     Args:
-        env: A Gymnasium environment.
-        mapping: Who plays: a `PolicyMapping`, a function (see `FromFunction`) or the size of a population.
-        resample_every: Episodes a draw is held for, from 1.
-        warmup_episodes: How many episodes at the start draw each for itself, so that a fault shows early.
-        seed: Pins the assignments: `reset(seed=...)` seeds the environment alone then. None: `reset(seed=s)` also
-            starts the assignments again at episode 0, and without any seed they come from the operating system.
-        env_index: Which environment of many this is, from 0; needed by mappings that span environments.
-        info_key: The key of the tag. One that the environment uses itself is an error.
+        env: A Gymnasium environment of a single agent; its spaces may be of any kind.
+        mapping: As in `wrap`.
+        **options: As in `wrap`.
 
     Attributes:
-        assigner: The `PolicyAssigner` behind the tags.
-        info_key: The key of the tag in every info.
+        assigner: The `PolicyAssigner` that makes the assignments.
+        info_key: Key of the tag in each info.
 
     Raises:
-        TypeError: If an argument has the wrong type, `env` included.
-        ValueError: If a number is out of range, if `env` resets itself, or if the mapping cannot serve one seat or
-            needs an `env_index` or a `seed`; at reset and at a step, if `info_key` is taken, and at reset, if the
-            mapping fails.
+        TypeError, ValueError: As in `wrap`, if `env` resets itself, or if it has several agents or sub-environments; at
+            reset and at a step, if `info_key` is already used; at reset, if the mapping fails; at a step, if the reward
+            is not a number.
         ResetNeeded: At a step before the first reset, or after a reset that failed so.
 
     Example:
@@ -60,48 +54,27 @@ class PolicyMapEnv(gymnasium.Wrapper[ObsType, ActType, ObsType, ActType], Record
         ({'policy_id': 2}, 2)
     """
 
+    _failed = False  # whether the environment began an episode that has no assignment
+    _playing = False
+
     def __init__(
-        self,
-        env: gymnasium.Env[ObsType, ActType],
-        mapping: MappingLike,
-        resample_every: int = 10,
-        warmup_episodes: int = 0,
-        seed: int | Sequence[int] | None = None,
-        env_index: int | None = None,
-        info_key: str = "policy_id",
+        self, env: gymnasium.Env[ObsType, ActType], mapping: MappingLike, **options: Unpack[WrapOptions]
     ) -> None:
         if not isinstance(env, gymnasium.Env):
             raise TypeError(f"env must be a gymnasium.Env, got {env!r}")
-        layer: Any = env
-        while isinstance(layer, gymnasium.Wrapper):
-            if isinstance(layer, gymnasium.wrappers.Autoreset):
-                raise ValueError(
-                    f"env must not reset itself, which nobody outside sees: put Autoreset around, got {env}"
-                )
-            layer = layer.env
-        settings: dict[str, Any] = {
-            "resample_every": resample_every,
-            "warmup_episodes": warmup_episodes,
-            "seed": seed,
-            "env_index": env_index,
-        }
-        # Not copied: a mapping does not change, and weights that it asks for must stay those of the caller.
-        RecordConstructorArgs.__init__(self, _disable_deepcopy=True, mapping=mapping, info_key=info_key, **settings)
+        if any(isinstance(layer, gymnasium.wrappers.Autoreset) for layer in _layers(env)):
+            raise ValueError(f"env must not reset itself, put Autoreset around the policy wrapper, got {env}")
+        _check_single(env)
+        settings, self.info_key = split_options(options)
+        # Not copied: a mapping does not change, and a weights callable must stay the caller's.
+        RecordConstructorArgs.__init__(self, _disable_deepcopy=True, mapping=mapping, **options)
         gymnasium.Wrapper.__init__(self, env)
-        self.info_key = text("info_key", info_key)
         self.assigner = PolicyAssigner(mapping, [AGENT], **settings)
-        self.assigner.watch(self._unfinished)
         self._policy_id: int | None = None
-        self._failed = False  # whether the environment has begun an episode for which there is no draw
-        self._playing = False
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self.assigner.watch(self._unfinished)  # which a copied assigner leaves behind
 
     @property
     def policy_ids(self) -> int:
-        """The policy that plays this episode, a forced one included.
+        """The policy that controls the agent in this episode, a forced one included.
 
         Raises:
             AttributeError: Before the first reset.
@@ -110,36 +83,27 @@ class PolicyMapEnv(gymnasium.Wrapper[ObsType, ActType, ObsType, ActType], Record
             raise AttributeError("policy_ids cannot be accessed before reset")
         return self._policy_id
 
-    def set_mapping(self, mapping: MappingLike, now: bool = False) -> None:
-        """Follows another rule from the next draw on; the policy in force stays.
-
-        Args:
-            mapping: A `PolicyMapping`, a function (see `FromFunction`) or the size of a population.
-            now: Whether to draw at the next reset, whatever the cadence.
-
-        Raises:
-            TypeError, ValueError: As at construction; the old mapping stays then.
-        """
-        self.assigner.set_mapping(mapping, now)
-
     @override
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[ObsType, Info]:
-        """Resets the environment, begins an episode, and draws where a draw is due.
+        """Resets the environment, begins an episode, and resamples if the schedule says so.
 
         Args:
             seed: Seeds the environment; the assignments too, unless they are pinned.
-            options: Go to the environment, but for `policy_ids`, a policy (or `{"agent_0": policy}`) that plays this
+            options: Passed to the environment, except for `policy_ids`, a policy (or `{"agent_0": policy}`) for this
                 episode only.
 
         Raises:
-            TypeError, ValueError: If a forced policy is not of the population, where its size is known, if the
-                environment's info uses `info_key`, or if the mapping fails. No episode has begun then.
+            TypeError, ValueError: If a forced policy is not in the population, if the environment's info uses
+                `info_key` or is not a dict, or if the mapping fails. No episode has begun then.
             KeyError: If a policy is forced on an agent that is not there.
         """
         (forced,), options = taken(options, FORCED)
         policy = AS_DRAWN if forced is None else forced_matchup(forced, self.assigner, [AGENT])[0, 0]
-        observation, info = self.env.reset(seed=seed, options=options)
-        self._failed = True  # whatever raises from here on
+        outcome = self.env.reset(seed=seed, options=options)
+        self._failed = True  # until nothing can raise any more
+        if not (isinstance(outcome, (tuple, list)) and len(outcome) == 2 and isinstance(outcome[1], Mapping)):
+            raise TypeError(f"reset must return (observation, info), info a dict, got {outcome!r} from {self.env}")
+        observation, info = outcome
         check_free(info, self.info_key)
         drawn = self.assigner.begin_episodes(seed=seed)[0, 0]
         self._policy_id = int(drawn if policy == AS_DRAWN else policy)
@@ -148,15 +112,62 @@ class PolicyMapEnv(gymnasium.Wrapper[ObsType, ActType, ObsType, ActType], Record
 
     @override
     def step(self, action: ActType) -> tuple[ObsType, SupportsFloat, bool, bool, Info]:
-        """Steps the environment; the info that comes back is tagged, the terminal one included."""
+        """Steps the environment and tags the info, a terminal one included."""
         if self._policy_id is None:
             raise ResetNeeded("step cannot be called before reset")
         if self._failed:
             raise reset_failed("step cannot be called")
         observation, reward, terminated, truncated, info = self.env.step(action)
+        if not isinstance(reward, (float, int, np.generic)):
+            _check_number(reward, self.env)
         self._playing = not (terminated or truncated)
         check_free(info, self.info_key)
         return observation, reward, terminated, truncated, {**info, self.info_key: self._policy_id}
 
+    @override
     def _unfinished(self) -> bool:
         return self._playing
+
+    @override
+    def _drop_episode(self) -> None:
+        self._playing = False
+
+
+_INSTEAD = (
+    "a gymnasium.Env is one environment of one agent; make several agents a pettingzoo.ParallelEnv and "
+    "several environments a gymnasium.vector.VectorEnv, then wrap that"
+)
+
+
+def _layers(env: Any) -> Iterator[Any]:
+    """Yields an environment and everything inside its wrappers."""
+    while isinstance(env, gymnasium.Wrapper):
+        yield env
+        env = env.env
+    yield env
+
+
+def _check_single(env: Any) -> None:
+    """Raises a TypeError if the environment shows several agents or sub-environments."""
+    for layer in _layers(env):
+        for name in ("possible_agents", "n_agents", "num_envs", "observation_spaces"):
+            value = getattr(layer, name, None)
+            count = len(value) if isinstance(value, Sized) else value
+            if isinstance(count, (int, np.integer)) and count > 1:
+                raise TypeError(f"env must have a single agent, got {name}={value!r} from {layer}: {_INSTEAD}")
+        if isinstance(layer, gymnasium.Wrapper) and _spaces(layer) != _spaces(layer.env):
+            return  # it may turn several agents into one
+
+
+def _spaces(env: Any) -> tuple[int, int]:
+    return id(getattr(env, "observation_space", None)), id(getattr(env, "action_space", None))
+
+
+def _check_number(reward: Any, env: Any) -> None:
+    """Raises a TypeError if a reward shows several agents, sub-environments or objectives."""
+    shape = (len(reward),) if isinstance(reward, (list, tuple)) else getattr(reward, "shape", ())
+    if isinstance(reward, Mapping) or math.prod(shape) != 1:
+        raise TypeError(
+            f"reward must be a number, got {reward!r} from {env}: {_INSTEAD}; "
+            f"turn a vector of objectives into one number first"
+        )

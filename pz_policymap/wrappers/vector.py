@@ -2,40 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from gymnasium.error import ResetNeeded
 from gymnasium.vector import VectorEnv, VectorWrapper
-from numpy.typing import ArrayLike
-from typing_extensions import override
+from numpy.typing import ArrayLike, NDArray
+from typing_extensions import Unpack, override
 
-from pz_policymap.arguments import text
 from pz_policymap.assigner import PolicyAssigner
 from pz_policymap.assignment import PolicyIds
 from pz_policymap.mappings.conversion import MappingLike
 from pz_policymap.wrappers.autoreset import Autoreset
-from pz_policymap.wrappers.pettingzoo_tags import FORCED
-from pz_policymap.wrappers.reset_options import forced_matchup, taken
+from pz_policymap.wrappers.policy_wrapper import PolicyWrapper, WrapOptions, check_free, reset_failed, split_options
+from pz_policymap.wrappers.reset_options import FORCED, forced_matchup, taken
 from pz_policymap.wrappers.row_policies import RowPolicies
 from pz_policymap.wrappers.vector_agents import agents_of
 from pz_policymap.wrappers.vector_episodes import MASK, Envs, VectorEpisodes, selected_envs
-from pz_policymap.wrappers.vector_infos import (
-    FINAL,
-    Finished,
-    check_free,
-    check_rows,
-    tagged_dict,
-    tagged_list,
-    unpacked,
-)
+from pz_policymap.wrappers.vector_infos import FINAL, Finished, check_rows, tagged_dict, tagged_list, unpacked
 
 if TYPE_CHECKING:
     from gymnasium.vector import AutoresetMode  # which Gymnasium 1.0 does not have
 
 
-class PolicyMapVector(VectorWrapper):
+class PolicyMapVector(PolicyWrapper, VectorWrapper):
     """Tags the infos of a vector environment with the policy that controls each row, at `reset` and at every `step`.
 
     `infos["policy_id"]` is an integer array, one policy per row, with its mask `infos["_policy_id"]`. The arrays are
@@ -60,12 +51,12 @@ class PolicyMapVector(VectorWrapper):
 
     Args:
         env: A vector environment.
-        mapping: As in `wrap`, like `resample_every`, `warmup_episodes`, `seed` and `info_key`.
-        env_index: Index of the first environment, >= 0.
+        mapping: As in `wrap`.
         agents: Number of rows per environment, or the names of its agents in seat order; a number names them
             "agent_0", "agent_1", ... None: the agents that the environment knows (SuperSuit's do), or else one.
         autoreset_mode: Required if the environment does not declare it. "Disabled" is always allowed: then episodes
             end at `reset` and `end_episodes` only.
+        **options: As in `wrap`; `env_index` is the index of the first environment, 0 by default.
 
     Attributes:
         assigner: The `PolicyAssigner` behind the tags, with one environment per group of rows.
@@ -92,28 +83,17 @@ class PolicyMapVector(VectorWrapper):
         self,
         env: VectorEnv,
         mapping: MappingLike,
-        resample_every: int = 10,
-        warmup_episodes: int = 0,
-        seed: int | Sequence[int] | None = None,
-        env_index: int | None = None,
-        info_key: str = "policy_id",
+        *,
         agents: int | Sequence[Hashable] | None = None,
         autoreset_mode: AutoresetMode | str | None = None,
+        **options: Unpack[WrapOptions],
     ) -> None:
         if not isinstance(env, VectorEnv):
             raise TypeError(f"env must be a gymnasium.vector.VectorEnv, got {env!r}")
-        super().__init__(env)
+        VectorWrapper.__init__(self, env)
         names = agents_of(env, agents)
-        self.info_key = text("info_key", info_key)
-        self.assigner = PolicyAssigner(
-            mapping,
-            names,
-            env.num_envs // len(names),
-            resample_every=resample_every,
-            warmup_episodes=warmup_episodes,
-            seed=seed,
-            env_index=0 if env_index is None else env_index,
-        )
+        settings, self.info_key = split_options(options)
+        self.assigner = PolicyAssigner(mapping, names, env.num_envs // len(names), **{"env_index": 0} | settings)
         self.agents = self.assigner.agents  # a state loaded later may know agents that joined late
         self._episodes = VectorEpisodes.of(env, len(names), autoreset_mode)
         self._takes_mask = self._episodes.autoreset is not None
@@ -122,8 +102,7 @@ class PolicyMapVector(VectorWrapper):
         self._everyone = np.ones(env.num_envs, np.bool_)  # the mask of the tag
 
     def __repr__(self) -> str:
-        envs, seats = self.assigner.num_envs, len(self.agents)
-        return f"<{type(self).__name__}<{self.env}>, {self.assigner.mapping!r}, num_envs={envs}, num_seats={seats}>"
+        return f"{super().__repr__()[:-1]}, num_envs={self.assigner.num_envs}, num_seats={len(self.agents)}>"
 
     @property
     def policy_ids(self) -> PolicyIds:
@@ -141,34 +120,6 @@ class PolicyMapVector(VectorWrapper):
     def autoreset_mode(self) -> Autoreset | None:
         """The autoreset mode in use; None before the first reset of an environment that does not declare it."""
         return self._episodes.autoreset
-
-    def set_mapping(self, mapping: MappingLike, now: bool = False) -> None:
-        """Follows another mapping from the next draws on; the assignments in force stay.
-
-        Args:
-            mapping: As in `wrap`.
-            now: Whether every environment draws when its next episode begins, whatever the cadence.
-
-        Raises:
-            TypeError, ValueError: As at construction; the old mapping stays then.
-        """
-        self.assigner.set_mapping(mapping, now)
-
-    def state_dict(self) -> dict[str, Any]:
-        """Returns the state of the assignments for `pz_policymap.save`; unfinished episodes will be repeated."""
-        return self.assigner.state_dict(self._rows.unfinished)
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Resumes from a state: the next episodes get the policies that they would have got. Reset next.
-
-        Args:
-            state: From `state_dict`, in this process or another.
-
-        Raises:
-            TypeError, ValueError: If it does not fit; see `PolicyAssigner.load_state_dict`. Nothing has changed then.
-        """
-        self.assigner.load_state_dict(state)
-        self._rows.forget()
 
     def end_episodes(self, envs: ArrayLike) -> PolicyIds:
         """Begins the next episode of some environments, for simulators that alone know when one is over.
@@ -214,7 +165,7 @@ class PolicyMapVector(VectorWrapper):
         (forced, mask), options = taken(options, FORCED, MASK)
         envs = None if mask is None else self._masked(mask)
         matchup = None if forced is None else forced_matchup(forced, self.assigner, self.agents)
-        observations, infos = self.env.reset(seed=seed, options=options)  # type: ignore[arg-type]  # lists are allowed
+        observations, infos = self.env.reset(seed=seed, options=options)
         self._failed = True  # if anything below raises: the environment has begun an episode
         infos = self._checked(infos, observations)
         self._episodes.settle_mode(self.env, infos)
@@ -239,15 +190,15 @@ class PolicyMapVector(VectorWrapper):
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> Any:
         """Calls a method, or gets an attribute, of every sub-environment, if the environment supports it."""
-        return self.env.call(name, *args, **kwargs)  # type: ignore[attr-defined]
+        return self.env.call(name, *args, **kwargs)
 
     def get_attr(self, name: str) -> Any:
         """Gets an attribute of every sub-environment, if the environment supports it."""
-        return self.env.get_attr(name)  # type: ignore[attr-defined]
+        return self.env.get_attr(name)
 
     def set_attr(self, name: str, values: Any) -> None:
         """Sets an attribute of every sub-environment, if the environment supports it."""
-        self.env.set_attr(name, values)  # type: ignore[attr-defined]
+        self.env.set_attr(name, values)
 
     def _checked(self, infos: Any, values: Any) -> Any:
         """Returns the infos as a dict of arrays or one dict per row, or raises if the tag cannot be added."""
@@ -283,8 +234,16 @@ class PolicyMapVector(VectorWrapper):
         if policy_ids is None:
             raise ResetNeeded(f"{name} cannot be called before reset")
         if self._failed:
-            raise ResetNeeded(f"{name} cannot be called: the last step or reset failed, so reset all environments")
+            raise reset_failed(f"{name} cannot be called")
         return policy_ids
+
+    @override
+    def _unfinished(self) -> NDArray[np.bool_]:
+        return self._rows.unfinished
+
+    @override
+    def _drop_episode(self) -> None:
+        self._rows.forget()
 
 
 def _seed_of_all(seed: Any) -> Any:

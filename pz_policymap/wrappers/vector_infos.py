@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pz_policymap.batching.nested_arrays import on_host
+from pz_policymap.wrappers.policy_wrapper import check_free
 
 FINAL = "final_info"  # Gymnasium's key for the infos of an episode that ended in the step that began the next one
 
@@ -120,16 +121,6 @@ def check_rows(num_rows: int, values: Any, infos: Infos) -> None:
         named = on_host(infos["env_id"])
         if named.dtype.kind in "iu" and not np.array_equal(named, np.arange(num_rows)):
             raise ValueError(f"infos['env_id'] must be 0 to {num_rows - 1} in order, got {named}: {_ALL_ROWS}")
-
-
-def check_free(infos: Infos, key: str) -> None:
-    """Raises a ValueError if the environment already uses the key of the tag."""
-    for info in (infos,) if isinstance(infos, Mapping) else infos:
-        if key in info:
-            raise ValueError(
-                f"info_key {key!r} is already used by the environment: an info is {dict(info)}; "
-                f"wrap with another info_key"
-            )
 
 
 def policies_in(infos: Infos, key: str, rows: NDArray[np.intp]) -> NDArray[Any]:

@@ -1,9 +1,9 @@
-"""`wrap` and `env_fns`: the way in."""
+"""`wrap` and `env_fns`: the entry points."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 import gymnasium
@@ -11,13 +11,15 @@ from gymnasium.core import ActType
 from gymnasium.core import ObsType as EnvObsType
 from gymnasium.vector import VectorEnv
 from pettingzoo.utils.env import ActionType, AECEnv, AgentID, ObsType, ParallelEnv
+from typing_extensions import Unpack
 
-from pz_policymap.arguments import integer, seed_of, text
+from pz_policymap.arguments import integer, seed_of
 from pz_policymap.assigner import PolicyAssigner
 from pz_policymap.mappings.base import PolicyMapping
 from pz_policymap.mappings.conversion import MappingLike, as_mapping
 from pz_policymap.wrappers.aec import PolicyMapAEC
 from pz_policymap.wrappers.parallel import PolicyMapParallel
+from pz_policymap.wrappers.policy_wrapper import DEFAULT_KEY, WrapOptions, split_options
 from pz_policymap.wrappers.single_agent import PolicyMapEnv
 from pz_policymap.wrappers.vector import PolicyMapVector
 
@@ -29,84 +31,71 @@ if TYPE_CHECKING:
 def wrap(
     env: VectorEnv,
     mapping: MappingLike,
-    resample_every: int = 10,
-    warmup_episodes: int = 0,
-    seed: int | Sequence[int] | None = None,
-    env_index: int | None = None,
-    info_key: str = "policy_id",
+    *,
     agents: int | Sequence[Hashable] | None = None,
     autoreset_mode: AutoresetMode | str | None = None,
+    **options: Unpack[WrapOptions],
 ) -> PolicyMapVector: ...
 
 
 @overload
 def wrap(
-    env: gymnasium.Env[EnvObsType, ActType],
-    mapping: MappingLike,
-    resample_every: int = 10,
-    warmup_episodes: int = 0,
-    seed: int | Sequence[int] | None = None,
-    env_index: int | None = None,
-    info_key: str = "policy_id",
+    env: gymnasium.Env[EnvObsType, ActType], mapping: MappingLike, **options: Unpack[WrapOptions]
 ) -> PolicyMapEnv[EnvObsType, ActType]: ...
 
 
 @overload
 def wrap(
-    env: AECEnv[AgentID, ObsType, ActionType],
-    mapping: MappingLike,
-    resample_every: int = 10,
-    warmup_episodes: int = 0,
-    seed: int | Sequence[int] | None = None,
-    env_index: int | None = None,
-    info_key: str = "policy_id",
+    env: AECEnv[AgentID, ObsType, ActionType], mapping: MappingLike, **options: Unpack[WrapOptions]
 ) -> PolicyMapAEC[AgentID, ObsType, ActionType]: ...
 
 
 @overload
 def wrap(
-    env: ParallelEnv[AgentID, ObsType, ActionType],
-    mapping: MappingLike,
-    resample_every: int = 10,
-    warmup_episodes: int = 0,
-    seed: int | Sequence[int] | None = None,
-    env_index: int | None = None,
-    info_key: str = "policy_id",
+    env: ParallelEnv[AgentID, ObsType, ActionType], mapping: MappingLike, **options: Unpack[WrapOptions]
 ) -> PolicyMapParallel[AgentID, ObsType, ActionType]: ...
 
 
 def wrap(
     env: Any,
     mapping: MappingLike,
-    resample_every: int = 10,
+    *,
+    resample_every: int | None = None,
     warmup_episodes: int = 0,
     seed: int | Sequence[int] | None = None,
     env_index: int | None = None,
-    info_key: str = "policy_id",
+    info_key: str = DEFAULT_KEY,
     agents: int | Sequence[Hashable] | None = None,
     autoreset_mode: AutoresetMode | str | None = None,
 ) -> Any:
-    """Wraps an environment so that every agent's info names the policy that plays it.
+    """Wraps an environment so that every agent's info names the policy that controls the agent.
+
+    Every `reset` begins an episode, numbered from 0. The mapping draws the policies of all agents at once, at every
+    episode that is divisible by `resample_every`. They hold until the next draw; agents that join mid-episode are
+    added.
 
     Args:
         env: A PettingZoo AEC or Parallel environment, a Gymnasium environment or a Gymnasium vector environment.
-        mapping: Who plays whom: a `PolicyMapping`, a function `fn(agents, draw) -> {agent: policy}` (see
+        mapping: A `PolicyMapping`, its text form, a function `fn(agents, draw) -> {agent: policy}` (see
             `FromFunction`), or the size of a population (see `Uniform`).
-        resample_every: Episodes a draw is held for, from 1.
-        warmup_episodes: How many episodes at the start draw each for itself, so that a fault shows early.
-        seed: Pins the assignments: `reset(seed=...)` seeds the environment alone then. None: `reset(seed=s)` also
-            starts the assignments again at episode 0, and without any seed they come from the operating system.
-        env_index: Which environment of many this is, from 0; needed by mappings that span environments.
-        info_key: The key of the tag. One that the environment uses itself is an error.
-        agents: Of a vector environment: how many rows one environment has, or the names of its agents in seat order.
-        autoreset_mode: Of a vector environment, where it does not declare it.
+        resample_every: Number of episodes between resamples, >= 1. None: 10, or 1 for mappings that are schedules.
+        warmup_episodes: Number of first episodes that each resample, so that bugs surface early, >= 0.
+        seed: Pins the assignments: `reset(seed=...)` then seeds the environment only. None: `reset(seed=s)` also
+            restarts the assignment schedule at episode 0; without any seed, one is taken from OS entropy at the first
+            reset. Copies of an environment that is pinned to one seed and index all get the same assignments; use
+            `env_fns`, which gives each its own index.
+        env_index: Index of this environment among many, >= 0; required by mappings that span environments.
+        info_key: Key of the tag in each info. It is an error if the environment already uses it.
+        agents: Of a vector environment: number of rows per environment, or the names of its agents in seat order.
+            None: the agents that the environment declares, or else one.
+        autoreset_mode: Of a vector environment that does not declare it.
 
     Returns:
         A `PolicyMapAEC`, a `PolicyMapParallel`, a `PolicyMapEnv` or a `PolicyMapVector`.
 
     Raises:
-        TypeError: If `env` is none of these, if an argument has the wrong type, or if `agents` or `autoreset_mode`
-            comes with an environment that is no vector.
+        TypeError: If `env` or another argument has the wrong type, or if `agents` or `autoreset_mode` comes with a
+            single environment.
         ValueError: If an argument is out of range, or if the mapping cannot serve this environment.
 
     Example:
@@ -117,17 +106,17 @@ def wrap(
         >>> env.policy_ids
         {'agent_0': 2, 'agent_1': 0, 'agent_2': 0}
     """
-    settings = (mapping, resample_every, warmup_episodes, seed, env_index, info_key)
+    options: Any = {"resample_every": resample_every, "warmup_episodes": warmup_episodes, "seed": seed}
+    options |= {"env_index": env_index, "info_key": info_key}
+    of_vector: Any = {"agents": agents, "autoreset_mode": autoreset_mode}
+    of_vector = {name: value for name, value in of_vector.items() if value is not None}
     if isinstance(env, VectorEnv):
-        return PolicyMapVector(env, *settings, agents, autoreset_mode)
+        return PolicyMapVector(env, mapping, **options, **of_vector)
     for kind, wrapper in _WRAPPERS:
         if isinstance(env, kind):
-            if agents is not None or autoreset_mode is not None:
-                raise TypeError(
-                    f"agents and autoreset_mode are for vector environments, got agents={agents!r} and "
-                    f"autoreset_mode={autoreset_mode!r} for {env!r}"
-                )
-            return wrapper(env, *settings)
+            if of_vector:
+                raise TypeError(f"{' and '.join(of_vector)} must be left out for {env!r}, which is not a vector")
+            return wrapper(env, mapping, **options)
     raise TypeError(
         f"env must be a PettingZoo AECEnv or ParallelEnv, or a Gymnasium Env or VectorEnv, "
         f"got {env!r} ({type(env).__name__})"
@@ -146,56 +135,46 @@ Env = TypeVar("Env")
 
 @dataclass(frozen=True)
 class EnvFn(Generic[Env]):
-    """Makes and wraps one environment of many when called; it can be sent to a worker where `make` can."""
+    """Makes and wraps one environment when called. It can be sent to a worker if `make` can.
+
+    Attributes:
+        make: Makes the bare environment.
+        mapping: The mapping of the wrapped environment.
+        options: Its keyword arguments, as in `wrap`.
+    """
 
     make: Callable[[], Env]
     mapping: PolicyMapping
-    resample_every: int
-    warmup_episodes: int
-    seed: int | Sequence[int] | None
-    env_index: int
-    info_key: str
+    options: WrapOptions
 
     def __call__(self) -> Any:
         """Returns a new environment, wrapped.
 
         Raises:
-            TypeError: If `make` makes a vector environment, whose rows would share indices with the next one's.
+            TypeError: If `make` returns a vector environment, whose rows would share indices with the next one's.
         """
-        settings = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "make"}
-        env = self.make()
+        env: Any = self.make()
         if isinstance(env, VectorEnv):
             raise TypeError(f"make must make a single environment, got {env!r}; wrap a vector environment itself")
-        return wrap(env, **settings)  # type: ignore[call-overload]
+        return wrap(env, self.mapping, **self.options)
 
 
 def env_fns(
-    make: Callable[[], Any],
-    num_envs: int,
-    mapping: MappingLike,
-    *,
-    resample_every: int = 10,
-    warmup_episodes: int = 0,
-    seed: int | Sequence[int] | None = None,
-    env_index: int = 0,
-    info_key: str = "policy_id",
+    make: Callable[[], Any], num_envs: int, mapping: MappingLike, **options: Unpack[WrapOptions]
 ) -> list[EnvFn[Any]]:
-    """Returns callables that make wrapped environments, each knowing which one it is, for any vectoriser.
+    """Returns functions that make wrapped environments with consecutive environment indices, for any vectorizer.
 
     Args:
         make: Makes one bare environment.
-        num_envs: How many callables, from 1.
+        num_envs: Number of functions, >= 1.
         mapping: As in `wrap`.
-        resample_every: As in `wrap`.
-        warmup_episodes: As in `wrap`.
-        seed: As in `wrap`: with it, environment i plays the same wherever it is made.
-        env_index: The index of the first environment, from 0: worker w of many starts at `w * num_envs`.
-        info_key: As in `wrap`.
+        **options: As in `wrap`. With a `seed`, environment i gets the same assignments in any process. `env_index` is
+            the index of the first environment, 0 by default; the one of worker w is `w * num_envs`.
 
     Raises:
         TypeError: If an argument has the wrong type.
-        ValueError: If a number is out of range, if the mapping needs a `seed`, or if it spans fewer environments. What
-            depends on the agents is known when a callable is called.
+        ValueError: If a number is out of range, if the mapping needs a `seed`, or if it spans fewer environments.
+            Errors that depend on the agents are raised when a function is called.
 
     Example:
         >>> import pz_policymap as pm
@@ -207,11 +186,12 @@ def env_fns(
     """
     if not callable(make):
         raise TypeError(f"make must be a function that makes an environment, got {make!r}")
-    count, first = integer("num_envs", num_envs, 1), integer("env_index", env_index, 0)
     rule = as_mapping(mapping)
-    text("info_key", info_key)
-    seed = None if seed is None else seed_of("seed", seed)  # taken now: a generator has it once, a list may change
-    # What the last environment would refuse is refused here, before any worker starts.
-    cadence = {"resample_every": resample_every, "warmup_episodes": warmup_episodes}
-    PolicyAssigner(rule, None, seed=seed, env_index=first + count - 1, **cadence)
-    return [EnvFn(make, rule, resample_every, warmup_episodes, seed, first + i, info_key) for i in range(count)]
+    settings, key = split_options(options)
+    count, first = integer("num_envs", num_envs, 1), integer("env_index", settings.get("env_index", 0), 0)
+    if "seed" in settings:  # read now: an iterator gives it once, and a list may change
+        settings["seed"] = seed_of("seed", settings["seed"])
+    # An error of the last environment is raised here, before any worker starts.
+    PolicyAssigner(rule, None, **settings | {"env_index": first + count - 1})
+    shared: Any = settings | {"info_key": key}
+    return [EnvFn(make, rule, shared | {"env_index": first + i}) for i in range(count)]

@@ -255,7 +255,7 @@ class VectorMachine(Machine):
     def a_draw_failed(self):
         """Some episodes are without one, so all must be reset."""
         for call in (lambda: self.env.step(np.zeros(self.env.num_envs, int)), lambda: self.policies.end_episodes([0])):
-            with pytest.raises(ResetNeeded, match="before reset" if self.is_new else "the last step or reset failed"):
+            with pytest.raises(ResetNeeded, match="before reset" if self.is_new else "the last reset or step failed"):
                 call()
         self.reset_needed = True
 

@@ -114,7 +114,7 @@ class LearnerMachine(RuleBasedStateMachine):
     @rule()
     def state_goes_on(self):
         assume(self.was_reset)
-        state = self.policies.assigner.state_dict()
+        state = self.policies.state_dict()
         self.model.unfinished = self.playing
         self.model.load()
         self.seed = self.model.seed
@@ -127,7 +127,7 @@ class LearnerMachine(RuleBasedStateMachine):
             assert self.env.policy_ids == self.model.policy_ids
             assert self.policies.assigner.episode[0] == self.model.episode
             assert len(self.log) == self.recorded
-            state = self.policies.assigner.state_dict()
+            state = self.policies.state_dict()
             assert state["episode"] == self.model.episode - self.playing
 
 

@@ -213,8 +213,8 @@ def test_bad_settings_are_refused_at_once(make, error, message):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"seed": 0}, "env_index must say which environment this is, for Balanced"),
-        ({"env_index": 0}, "seed must be given, for Balanced"),
+        ({"seed": 0}, "env_index must be the index of this environment for Balanced"),
+        ({"env_index": 0}, "seed must be given for Balanced"),
         ({"seed": 0, "env_index": 4}, "env_index must be below num_envs=4 of Balanced.*, got 4"),
     ],
 )
@@ -227,7 +227,7 @@ def test_it_must_know_which_environment_this_is_and_share_a_seed(settings, messa
 
 def test_it_must_know_all_seats():
     env = pm.wrap(StubParallel(possible_agents=None), Balanced(2, 4), seed=0, env_index=1)
-    with pytest.raises(ValueError, match="Balanced.* must know all seats, but the environment has no possible_agents"):
+    with pytest.raises(ValueError, match="Balanced.* needs to know all seats, but the environment has no"):
         env.reset()
 
 

@@ -166,7 +166,7 @@ def test_agents_that_come_late_are_background_where_the_seats_do_not_rotate():
 
 def test_seats_that_rotate_must_all_be_known():
     env = wrap(StubParallel(possible_agents=None), Focal(LEARNER, Uniform(4)))
-    with pytest.raises(ValueError, match=r"Focal.* must know all seats, but the environment has no possible_agents"):
+    with pytest.raises(ValueError, match=r"Focal.* needs to know all seats, but the environment has no"):
         env.reset()
 
 

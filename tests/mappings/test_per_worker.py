@@ -151,7 +151,7 @@ def test_bad_settings_are_refused_at_once(make, error, message):
 
 @pytest.mark.parametrize(
     ("given", "message"),
-    [({"seed": 0}, "env_index must say which environment this is"), ({"env_index": 0}, "seed must be given")],
+    [({"seed": 0}, "env_index must be the index of this environment"), ({"env_index": 0}, "seed must be given")],
 )
 @pytest.mark.parametrize("rule", [PerWorker(4, 2, 2), Teams(PerWorker(4, 2, 2))])
 def test_it_must_know_which_environment_this_is_and_share_a_seed(rule, given, message):

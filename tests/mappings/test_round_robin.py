@@ -181,8 +181,8 @@ def test_warmup_episodes_would_cut_the_schedule_short(around):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"seed": 0}, "env_index must say which environment this is, for RoundRobin"),
-        ({"env_index": 0}, "seed must be given, for RoundRobin"),
+        ({"seed": 0}, "env_index must be the index of this environment for RoundRobin"),
+        ({"env_index": 0}, "seed must be given for RoundRobin"),
         ({"seed": 0, "env_index": 2}, "env_index must be below num_envs=2 of RoundRobin.*, got 2"),
     ],
 )
@@ -194,7 +194,7 @@ def test_it_must_know_which_environment_this_is_and_share_a_seed(given, message)
 def test_it_must_know_all_seats():
     env = pm.wrap(StubParallel(possible_agents=None), RoundRobin(3), seed=0, env_index=0)
     with pytest.raises(
-        ValueError, match="RoundRobin.* must know all seats, but the environment has no possible_agents"
+        ValueError, match="RoundRobin.* needs to know all seats, but the environment has no possible_agents"
     ):
         env.reset()
 

@@ -257,9 +257,9 @@ class TestWhenAnEpisodeCounts:
         env = pm.record_results(pm.wrap(tictactoe_v3.env(), 2, seed=0), payoff)
         env.reset()
         for move in (0, 3, 1, 4, 2):
-            assert env.assigner.state_dict()["episode"] == -1
+            assert env.state_dict()["episode"] == -1
             env.step(move)
-        assert env.assigner.state_dict()["episode"] == 0
+        assert env.state_dict()["episode"] == 0
         assert payoff.episodes.sum() > 0
 
 

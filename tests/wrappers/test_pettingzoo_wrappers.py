@@ -312,11 +312,11 @@ class TestEpisodes:
     def test_a_reset_that_raises_begins_no_episode(self):
         env = parallel(fail_at=(1, 2), resample_every=1, seed=0)
         env.reset()
-        before = env.assigner.state_dict(), env.policy_ids
+        before = env.state_dict(), env.policy_ids
         for _ in range(2):
             with pytest.raises(RuntimeError, match="fails"):
                 env.reset(seed=9)
-            assert (env.assigner.state_dict(), env.policy_ids) == before
+            assert (env.state_dict(), env.policy_ids) == before
         env.reset()
         assert env.assigner.episode[0] == 1
 
@@ -390,7 +390,8 @@ class TestForcedMatchups:
             ({"a": -1}, ValueError, "must be from 0 to 3, got -1"),
             ({"a": 1.0}, TypeError, "must be an integer, got 1.0"),
             ({"a": None}, TypeError, "must be an integer, got None"),
-            ([1, 2], TypeError, "must be a dict from agent to policy"),
+            ([1, 2, 3], ValueError, "must hold one policy per seat, 2 in all"),
+            ([0.5, 1], TypeError, "must be a policy, a dict from agent to policy or integers"),
         ],
     )
     def test_a_bad_one_is_refused_before_the_environment_is_reset(self, forced, error, message):
@@ -436,11 +437,11 @@ class TestCopies:
             env.reset(seed=0)
         other = copied(env)
         assert other.assigner is not env.assigner
-        assert other.assigner.state_dict(unfinished=False) == env.assigner.state_dict(unfinished=False)
+        assert other.state_dict() == env.state_dict()
         for _ in range(5):
             env.reset(seed=0), other.reset(seed=0)
             assert env.policy_ids == other.policy_ids
-            assert other.assigner.state_dict() == env.assigner.state_dict()  # an unfinished episode is known as such
+            assert other.state_dict() == env.state_dict()  # an unfinished episode is known as such
 
     def test_a_copy_in_the_middle_of_an_episode_keeps_its_tags(self):
         env = parallel(seed=0)
@@ -508,7 +509,7 @@ class TestWaysIn:
             (4, {"seed": -1}, ValueError, "seed must be at least 0"),
             (4, {"env_index": -1}, ValueError, "env_index must be from 0"),
             (4, {"info_key": 3}, TypeError, "info_key must be a string"),
-            (pm.ByEnvIndex(2), {}, ValueError, "env_index must say which environment this is"),
+            (pm.ByEnvIndex(2), {}, ValueError, "env_index must be the index of this environment"),
             (pm.Fixed({"a": 0}), {}, ValueError, "no policy for 'b'"),
             (pm.Uniform(1, replace=False), {}, ValueError, "got 1 policies for 2 seats"),
         ],
@@ -552,7 +553,7 @@ class TestWaysIn:
         [
             ((None, 2, 4), {}, TypeError, "make must be a function"),
             ((StubParallel, 0, 4), {}, ValueError, "num_envs must be at least 1"),
-            ((StubParallel, 2, "x"), {}, ValueError, "x is not a mapping"),
+            ((StubParallel, 2, 2.5), {}, TypeError, "mapping must be"),
             ((StubParallel, 2, 4), {"env_index": -1}, ValueError, "env_index must be at least 0"),
             ((StubParallel, 3, pm.ByEnvIndex(2, num_envs=2)), {}, ValueError, "below num_envs=2 .* got 2"),
             ((StubParallel, 2, 4), {"resample_every": 0}, ValueError, "resample_every must be from 1"),

@@ -120,7 +120,7 @@ def test_the_environment_gets_the_other_options_and_the_callers_dict_stays():
         (True, TypeError, "must be an integer"),
         ({"agent_0": 4}, ValueError, r"\['agent_0'\] must be from 0 to 3"),
         ({"blue": 1}, KeyError, "names 'blue', which is not among \\['agent_0'\\]"),
-        ([1, 2], ValueError, r"one policy a row, 1 in all, got shape \(2,\)"),
+        ([1, 2], ValueError, r"one policy per seat, 1 in all, got shape \(2,\)"),
         ([0.5], TypeError, "a policy, a dict from agent to policy or integers"),
         ([9], ValueError, "policies from 0 to 3, or -1"),
     ],
@@ -142,9 +142,9 @@ def test_a_forced_policy_that_is_none_is_refused_before_the_environment_is_reset
         ({"seed": -1}, ValueError, "seed"),
         ({"seed": 1.5}, TypeError, "seed"),
         ({"info_key": 3}, TypeError, "info_key must be a string, got 3"),
-        ({"mapping": pm.ByEnvIndex(2)}, ValueError, "env_index must say which environment"),
-        ({"mapping": pm.Uniform(1, replace=False), "agents": 2}, TypeError, "agents and autoreset_mode are for vector"),
-        ({"autoreset_mode": "SameStep"}, TypeError, "agents and autoreset_mode are for vector"),
+        ({"mapping": pm.ByEnvIndex(2)}, ValueError, "env_index must be the index of this environment"),
+        ({"mapping": pm.Uniform(1, replace=False), "agents": 2}, TypeError, "must be left out for"),
+        ({"autoreset_mode": "SameStep"}, TypeError, "must be left out for"),
         ({"mapping": pm.Fixed({"red": 1})}, ValueError, "'agent_0'"),
     ],
 )
@@ -209,7 +209,7 @@ def test_a_copy_goes_on_as_the_original_would(copied, resets):
     twin = copied(cloudpickle.dumps(env) if copied is cloudpickle.loads else env)
     if resets:
         assert twin.policy_ids == env.policy_ids
-        assert twin.assigner.state_dict() == env.assigner.state_dict()
+        assert twin.state_dict() == env.state_dict()
     assert [twin.reset(seed=1)[1] for _ in range(3)] == [env.reset(seed=1)[1] for _ in range(3)]
 
 
@@ -220,12 +220,12 @@ def test_a_state_saved_between_episodes_resumes_and_an_unfinished_episode_is_pla
     whole = episodes(fresh(), 4)
     env = fresh()
     assert episodes(env, 2) == whole[:2]
-    between = env.assigner.state_dict()
+    between = env.state_dict()
     env.reset()
-    within = env.assigner.state_dict()
+    within = env.state_dict()
     for state in (between, within):
         resumed = fresh()
-        resumed.assigner.load_state_dict(state)
+        resumed.load_state_dict(state)
         assert episodes(resumed, 2) == whole[2:]
 
 
@@ -243,7 +243,8 @@ def test_env_fns_make_it_and_tell_which_environment_is_which():
 def test_an_environment_that_resets_itself_is_refused_and_may_be_put_around():
     inner = gymnasium.wrappers.TimeLimit(gymnasium.wrappers.Autoreset(gymnasium.make("CartPole-v1")), 10**6)
     with pytest.raises(
-        ValueError, match="^env must not reset itself, .* put Autoreset around, got <TimeLimit<Autoreset"
+        ValueError,
+        match="^env must not reset itself, put Autoreset around the policy wrapper, got <TimeLimit<Autoreset",
     ):
         pm.wrap(inner, 4)
     env = pm.wrap(gymnasium.make("CartPole-v1"), 1000, resample_every=1, seed=0)

@@ -111,7 +111,7 @@ class TestConcatVecEnvsClonesOneEnvironment:
         assert tags(infos) == 3 * drawn(seed=0, env_index=0, episode=0)
 
     def test_so_a_mapping_that_spans_environments_refuses_to_be_cloned_blindly(self):
-        with pytest.raises(ValueError, match="env_index must say which environment this is"):
+        with pytest.raises(ValueError, match="env_index must be the index of this environment"):
             self.concat(pm.wrap(simple_spread_v3.parallel_env(), pm.ByEnvIndex(3, num_envs=3)))
 
     @pytest.mark.parametrize("seed", [None, 5])

@@ -167,7 +167,7 @@ class TestWithoutItsArgumentsRecordedASpecCannotBeMadeAgain:
         env = RecordEpisodeStatistics(pm.wrap(gymnasium.make(registered), pm.Uniform([4, 5, 6]), **settings), 7)
         again = gymnasium.make(env.spec)
         assert isinstance(again.env, pm.PolicyMapEnv)
-        assert again.env.assigner.state_dict() == env.env.assigner.state_dict()
+        assert again.env.state_dict() == env.env.state_dict()
         assert [again.reset(seed=1)[1] for _ in range(9)] == [env.reset(seed=1)[1] for _ in range(9)]
 
     def test_a_spec_keeps_the_weights_that_the_mapping_asks_for(self, registered):

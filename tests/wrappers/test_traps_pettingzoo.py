@@ -292,9 +292,9 @@ class TestTerminateIllegalActsBehindTheWrappersBack:
             seen.append(wrapper.policy_ids)
             assert wrapper.assigner.episode == episode
             env.step(0)
-            assert wrapper.assigner.state_dict()["episode"] == episode - 1  # the unfinished one would be played again
+            assert wrapper.state_dict()["episode"] == episode - 1  # the unfinished one would be played again
             env.step(0)
-            assert wrapper.assigner.state_dict()["episode"] == episode
+            assert wrapper.state_dict()["episode"] == episode
             while env.agents:
                 assert tags(env.infos) == {agent: seen[-1][agent] for agent in env.agents}
                 env.step(None)
@@ -526,10 +526,10 @@ class TestAnEnvironmentComesBackBlankFromAPickle:
         assert copy.policy_ids == env.policy_ids
         with pytest.raises(AttributeError, match="infos"):
             _ = copy.infos
-        assert copy.assigner.state_dict()["episode"] == 0  # it is in no episode that would be played again
-        assert env.assigner.state_dict()["episode"] == -1
+        assert copy.state_dict()["episode"] == 0  # it is in no episode that would be played again
+        assert env.state_dict()["episode"] == -1
         copy.reset()
-        assert copy.assigner.state_dict()["episode"] == 0  # it plays the next, and that one would be played again
+        assert copy.state_dict()["episode"] == 0  # it plays the next, and that one would be played again
 
 
 class TestTheEnvironmentsGeneratorIsItsOwn:

@@ -231,7 +231,11 @@ class TestAgreement:
         assert outside.assigner.episode.min() > 2
 
     def test_a_vector_environment_of_one_class_agrees_with_what_its_ends_say(self):
-        env = pm.wrap(gymnasium.make_vec("CartPole-v1", num_envs=3, vectorization_mode="vector_entry_point"), 1000, 1)
+        env = pm.wrap(
+            gymnasium.make_vec("CartPole-v1", num_envs=3, vectorization_mode="vector_entry_point"),
+            1000,
+            resample_every=1,
+        )
         env.reset(seed=3)
         seed, drawn = env.assigner.seed, None
         drawn = table(3, mapping=1000, seed=seed, episodes=30)
@@ -571,7 +575,7 @@ class TestForcedMatchups:
         ("forced", "error", "match"),
         [
             (8, ValueError, r"options\['policy_ids'\] must be from 0 to 7, got 8"),
-            ([1, 2, 3], ValueError, r"one policy a row, 4 in all, got shape \(3,\)"),
+            ([1, 2, 3], ValueError, r"one policy per seat, 4 in all, got shape \(3,\)"),
             ([1, 2, 3, 8], ValueError, "policies from 0 to 7, or -1"),
             ([1, 2, 3, -2], ValueError, "policies from 0 to 7, or -1"),
             ([0.0] * 4, TypeError, "integers"),
@@ -717,7 +721,7 @@ class TestFaults:
         env.reset()
         with pytest.raises(ValueError, match="weights must be finite"):
             env.step(0), env.step(0)
-        with pytest.raises(ResetNeeded, match="the last step or reset failed"):
+        with pytest.raises(ResetNeeded, match="the last reset or step failed"):
             env.step(0)
         assert ids(env.reset()[1]) == [1, 1]
         env.step(0)
