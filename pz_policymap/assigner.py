@@ -15,6 +15,7 @@ from pz_policymap.assignment import (
     Drawn,
     Numbers,
     PolicyIds,
+    cadence_of,
     check_mapping,
     check_needs,
     joined,
@@ -22,7 +23,6 @@ from pz_policymap.assignment import (
     redrawn,
     seats_among,
 )
-from pz_policymap.cadence import Cadence
 from pz_policymap.mappings.base import PolicyMapping
 from pz_policymap.mappings.conversion import MappingLike, as_mapping
 from pz_policymap.randomness.philox import Seed, Source
@@ -45,7 +45,7 @@ class PolicyAssigner:
         agents: The agents of one environment in seat order. None if they are unknown before an episode begins: then
             `num_envs` is 1 and `begin_episodes` takes them.
         num_envs: Number of environments, all with the same agents.
-        resample_every: Number of episodes between resamples, >= 1.
+        resample_every: Number of episodes between resamples, >= 1. None: 10, or 1 for `RoundRobin`.
         warmup_episodes: Number of first episodes that each resample, so that bugs surface early, >= 0.
         seed: Pins the assignments: a non-negative int or several. None: the seed is passed to `begin_episodes`, or
             taken from OS entropy when the first episode begins.
@@ -73,12 +73,12 @@ class PolicyAssigner:
         agents: Sequence[Hashable] | None,
         num_envs: int = 1,
         *,
-        resample_every: int = 10,
+        resample_every: int | None = None,
         warmup_episodes: int = 0,
         seed: int | Sequence[int] | None = None,
         env_index: int | None = None,
     ) -> None:
-        self.cadence = Cadence(resample_every, warmup_episodes)
+        self.cadence = cadence_of(as_mapping(mapping), resample_every, warmup_episodes)
         self.num_envs = integer("num_envs", num_envs, 1, 2**31)
         self.pinned = seed is not None
         self._source = None if seed is None else Source(seed_of("seed", seed))

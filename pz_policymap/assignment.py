@@ -63,7 +63,7 @@ def assignments(
     seed: int | Sequence[int],
     env_index: ArrayLike = 0,
     episode: ArrayLike = 0,
-    resample_every: int = 10,
+    resample_every: int | None = None,
     warmup_episodes: int = 0,
 ) -> PolicyIds:
     """Returns the policies that control the agents of any environments in any episodes, without an environment.
@@ -76,7 +76,7 @@ def assignments(
         seed: The pinned seed, or the one passed to `reset(seed=...)`. A non-negative int or several.
         env_index: Environment indices, integers >= 0; broadcast with `episode`.
         episode: Episode numbers, integers >= 0; broadcast with `env_index`.
-        resample_every: Number of episodes between resamples, >= 1.
+        resample_every: Number of episodes between resamples, >= 1. None: 10, or 1 for `RoundRobin`.
         warmup_episodes: Number of first episodes that each resample, >= 0.
 
     Returns:
@@ -91,7 +91,8 @@ def assignments(
         >>> assignments(Uniform(4), ["red", "blue"], seed=0, env_index=[0, 1], episode=[[0], [10]]).tolist()
         [[[0, 2], [0, 0]], [[3, 2], [2, 2]]]
     """
-    rule, seats, cadence = as_mapping(mapping), in_order("agents", agents), Cadence(resample_every, warmup_episodes)
+    rule, seats = as_mapping(mapping), in_order("agents", agents)
+    cadence = cadence_of(rule, resample_every, warmup_episodes)
     envs, episodes = np.broadcast_arrays(counters("env_index", env_index), counters("episode", episode))
     check_mapping(rule, cadence, int(envs.max(initial=-1)) + 1, seats)
     numbers = Numbers(Source(seed_of("seed", seed)), cadence, 0)
@@ -113,6 +114,13 @@ def check_mapping(rule: PolicyMapping, cadence: Cadence, end: int, agents: tuple
         raise ValueError(f"env_index must be below num_envs={rule.num_envs} of {rule!r}, got {end - 1}")
     if agents is not None:
         rule.check(agents)
+
+
+def cadence_of(rule: PolicyMapping, resample_every: int | None, warmup_episodes: int) -> Cadence:
+    """Returns the cadence; without a number, a mapping whose blocks are a schedule resamples in every episode."""
+    if resample_every is None:
+        resample_every = 1 if rule.counts_blocks else 10
+    return Cadence(resample_every, warmup_episodes)
 
 
 def check_needs(rule: PolicyMapping, has_env_index: bool, has_seed: bool) -> None:

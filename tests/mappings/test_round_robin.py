@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pz_policymap as pm
-from pz_policymap import Draw, Focal, PolicyAssigner, Roles, RoundRobin, Teams, Uniform
+from pz_policymap import Draw, Focal, PolicyAssigner, Roles, RoundRobin, Shared, Teams, Uniform, assignments
 from tests.stub_envs import StubParallel
 
 
@@ -219,3 +219,12 @@ def test_it_must_know_all_seats():
 def test_bad_settings_are_refused_at_once(make, error, message):
     with pytest.raises(error, match=f"^{message}"):
         make()
+
+
+def test_each_episode_is_a_block_by_default():
+    assigner = PolicyAssigner(RoundRobin(2), ["a", "b"])
+    assert [assigner.begin_episodes().tolist()[0] for _ in range(5)] == [[0, 0], [0, 1], [1, 0], [1, 1], [0, 0]]
+    drawn = assignments(RoundRobin(2), ["a", "b"], seed=0, episode=[0, 1, 2, 3])
+    assert drawn.tolist() == [[0, 0], [0, 1], [1, 0], [1, 1]]
+    assert PolicyAssigner(RoundRobin(2), ["a", "b"], resample_every=10).cadence.resample_every == 10
+    assert PolicyAssigner(Shared(RoundRobin(2)), ["a", "b"]).cadence.resample_every == 1
