@@ -45,7 +45,7 @@ class PolicyAssigner:
         agents: The agents of one environment in seat order. None if they are unknown before an episode begins: then
             `num_envs` is 1 and `begin_episodes` takes them.
         num_envs: Number of environments, all with the same agents.
-        resample_every: Number of episodes between resamples, >= 1. None: 10, or 1 for `RoundRobin`.
+        resample_every: Number of episodes between resamples, >= 1. None: 10, or 1 for mappings that are schedules.
         warmup_episodes: Number of first episodes that each resample, so that bugs surface early, >= 0.
         seed: Pins the assignments: a non-negative int or several. None: the seed is passed to `begin_episodes`, or
             taken from OS entropy when the first episode begins.

@@ -76,7 +76,7 @@ def assignments(
         seed: The pinned seed, or the one passed to `reset(seed=...)`. A non-negative int or several.
         env_index: Environment indices, integers >= 0; broadcast with `episode`.
         episode: Episode numbers, integers >= 0; broadcast with `env_index`.
-        resample_every: Number of episodes between resamples, >= 1. None: 10, or 1 for `RoundRobin`.
+        resample_every: Number of episodes between resamples, >= 1. None: 10, or 1 for mappings that are schedules.
         warmup_episodes: Number of first episodes that each resample, >= 0.
 
     Returns:

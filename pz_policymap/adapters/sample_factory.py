@@ -24,7 +24,7 @@ import numpy as np
 
 from pz_policymap.arguments import in_order
 from pz_policymap.assigner import PolicyAssigner
-from pz_policymap.cadence import Cadence
+from pz_policymap.assignment import cadence_of
 from pz_policymap.mappings.base import PolicyMapping
 from pz_policymap.mappings.conversion import MappingLike, as_mapping
 from pz_policymap.mappings.fixed import ByEnvIndex, Fixed
@@ -36,7 +36,7 @@ _ROLLOUTS = 2  # a block with fewer rollouts causes a warning
 def use_mapping(
     mapping: MappingLike | None = None,
     *,
-    resample_every: int = 10,
+    resample_every: int | None = None,
     warmup_episodes: int = 0,
     agents: Sequence[Hashable] | None = None,
 ) -> None:
@@ -46,7 +46,7 @@ def use_mapping(
 
     Args:
         mapping: As in `AgentPolicyMapping`.
-        resample_every: Number of episodes between resamples, >= 1.
+        resample_every: Number of episodes between resamples, >= 1. None: 10, or 1 for mappings that are schedules.
         warmup_episodes: Number of first episodes that each resample, so that bugs surface early, >= 0.
         agents: Names of the agents in seat order.
 
@@ -55,8 +55,8 @@ def use_mapping(
         TypeError: If an argument has the wrong type.
         ValueError: If a number is out of range.
     """
-    Cadence(resample_every, warmup_episodes)
     rule = None if mapping is None else as_mapping(mapping)
+    cadence_of(rule or Uniform(1), resample_every, warmup_episodes)
     settings = {"resample_every": resample_every, "warmup_episodes": warmup_episodes, "agents": agents}
     ours = partial(AgentPolicyMapping, mapping=rule, **settings)  # type: ignore[arg-type]  # one dict of many types
     sampling: Any = import_module("sample_factory.algo.sampling.non_batched_sampling")
@@ -113,7 +113,7 @@ class AgentPolicyMapping:
         env_info: Any,
         mapping: MappingLike | None = None,
         *,
-        resample_every: int = 10,
+        resample_every: int | None = None,
         warmup_episodes: int = 0,
         agents: Sequence[Hashable] | None = None,
     ) -> None:

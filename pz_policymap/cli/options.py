@@ -60,9 +60,14 @@ def add_environment(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_cadence(parser: argparse.ArgumentParser, resample_every: int = 10) -> None:
+def add_cadence(parser: argparse.ArgumentParser) -> None:
     """Adds the resampling schedule."""
-    add_number(parser, "--resample-every", resample_every, 1, "episodes between resamples")
+    parser.add_argument(
+        "--resample-every",
+        type=at_least(1),
+        metavar="N",
+        help="episodes between resamples (default 10, or 1 for mappings that are schedules)",
+    )
     add_number(parser, "--warmup-episodes", 0, 0, "first episodes that each resample")
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pz_policymap.assignment import assignments
+from pz_policymap.assignment import assignments, cadence_of
 from pz_policymap.cadence import Cadence
 from pz_policymap.cli.errors import UsageError, told
 from pz_policymap.cli.mappings import mapping_from
@@ -59,6 +59,8 @@ def run(options: argparse.Namespace) -> int:
     agents = _agents(options.agents)
     mapping = mapping_from(options.mapping)
     picture = picture_at(options.plot)
+    cadence = cadence_of(mapping, options.resample_every, options.warmup_episodes)
+    options.resample_every = cadence.resample_every
     drawn = _drawn(mapping, agents, options)
     long_run = _long_run(mapping, agents, options)
     counts = np.bincount(drawn.ravel(), minlength=max(len(long_run), mapping.num_policies or 0))
@@ -86,10 +88,11 @@ def run(options: argparse.Namespace) -> int:
         seats = agents if options.envs == 1 else [f"{e} {agent}" for e in range(envs) for agent in agents]
         title = "" if envs == options.envs else f"the first {envs} of {options.envs} environments"
         shown = drawn[:, :envs].reshape(len(drawn), -1)
-        cadence = options.resample_every, options.warmup_episodes
         tall = min(max(4.0, 0.25 * len(seats)), 20.0)
         picture.draw(
-            lambda axes: plots.assignments(axes, shown, seats, len(counts), *cadence).set_title(title),
+            lambda axes: plots.assignments(
+                axes, shown, seats, len(counts), cadence.resample_every, cadence.warmup_episodes
+            ).set_title(title),
             lambda axes: plots.shares(axes, counts, ideal if len(long_run) else counts),
             sizes=[(8.0, tall), (5.0, max(3.0, 0.3 * len(counts)))],
         )

@@ -67,9 +67,10 @@ def bradley_terry(
         virtual = _logistic(ratings)
         # Not the difference of two large numbers: the few losses of a strong policy carry the information.
         slope = (wins * expected.T - wins.T * expected).sum(axis=1) + prior * (_logistic(-ratings) - virtual)
-        precision = _laplacian(games * expected * expected.T) + np.diag(2.0 * prior * virtual * _logistic(-ratings))
+        from_prior = 2.0 * prior * virtual * _logistic(-ratings)
+        between = _laplacian(games * expected * expected.T)
         try:
-            step = np.linalg.solve(precision, slope)
+            step = np.linalg.solve(between + np.diag(from_prior), slope)
         except np.linalg.LinAlgError as error:
             raise ValueError(f"prior must not vanish beside {games.max():g} games of a pair, got {prior}") from error
         # Newton's step, shortened so that it climbs from any start: the third derivative of a logistic likelihood is
@@ -78,12 +79,10 @@ def bradley_terry(
         ratings += step * (math.log1p(reach) / reach if reach > 0.0 else 1.0)
         if reach < _CLOSE:
             break
-    covariance = np.linalg.inv(precision)
+    covariance = _centered_inverse(between, from_prior)
     if lineups is not None and joint_games is not None:
-        scatter = _scatter(expected, joint_games, lineups)
-        covariance = covariance @ (precision - _laplacian(joint_games * expected * expected.T) + scatter) @ covariance
-    covariance -= covariance.mean(axis=0)
-    covariance -= covariance.mean(axis=1, keepdims=True)
+        excess = _scatter(expected, joint_games, lineups) - _laplacian(joint_games * expected * expected.T)
+        covariance += covariance @ excess @ covariance
     errors = np.sqrt(np.maximum(np.diag(covariance), 0.0))
     return Ratings((ratings - ratings.mean()) * ELO, errors * ELO)
 
@@ -99,6 +98,19 @@ def _scatter(chance: Vector, joint_games: Vector, lineups: Lineups) -> Vector:
         return _laplacian(joint_games * chance * chance.T)
     scale: float = joint_games.sum() / kept_games.sum() * episodes / (episodes - 1.0)
     return scale * squares
+
+
+def _centered_inverse(laplacian: Vector, diagonal: Vector) -> Vector:
+    """Returns the inverse of `laplacian + diag(diagonal)`, with rows and columns centered on their means.
+
+    The mean is eliminated first (Schur complement), so that a small diagonal costs no precision.
+    """
+    reduced = laplacian + np.diag(diagonal) - np.outer(diagonal, diagonal) / diagonal.sum()
+    # Adding a constant to all entries makes the matrix invertible and changes only the part that centering removes.
+    inverse: Vector = np.linalg.inv(reduced + (np.trace(reduced) or 1.0) / len(reduced) ** 2)
+    inverse -= inverse.mean(axis=0)
+    inverse -= inverse.mean(axis=1, keepdims=True)
+    return inverse
 
 
 def _laplacian(weights: Vector) -> Vector:

@@ -129,4 +129,4 @@ class PolicyMapAEC(PolicyTags[AgentID], BaseWrapper[AgentID, ObsType, ActionType
         try:
             return not all(env.terminations.get(agent) or env.truncations.get(agent) for agent in env.agents)
         except AttributeError:
-            return False  # an unpickled copy (EzPickle) has no state and no episode until its next reset
+            return True  # an unpickled copy (EzPickle) has lost its episode, which a state repeats

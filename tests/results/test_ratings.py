@@ -33,13 +33,14 @@ class TestRatings:
         published = [1.5814, 1.4364, 1.2945, 1.2476, 1.1077, 0.6839, 0.0]
         np.testing.assert_allclose((ratings.values - ratings.values[-1]) / ELO, published, atol=5e-5)
 
-    def test_the_errors_are_those_of_the_information_matrix(self):
-        ratings = bradley_terry(BASEBALL, prior=1e-9)
+    @pytest.mark.parametrize("prior", [1e-7, 1e-9, 1e-13])
+    def test_errors_are_those_of_the_information_matrix(self, prior):
+        ratings = bradley_terry(BASEBALL, prior)
         chance = 1.0 / (1.0 + np.exp(-(ratings.values[:, None] - ratings.values) / ELO))
         information = (BASEBALL + BASEBALL.T) * chance * (1.0 - chance)
         laplacian = np.diag(information.sum(axis=1)) - information
         # The pseudo-inverse of a Laplacian is the covariance of distances to the mean.
-        np.testing.assert_allclose(ratings.errors / ELO, np.sqrt(np.diag(np.linalg.pinv(laplacian))), rtol=1e-6)
+        np.testing.assert_allclose(ratings.errors / ELO, np.sqrt(np.diag(np.linalg.pinv(laplacian))), rtol=1e-8)
 
     @pytest.mark.parametrize(("won", "lost"), [(30, 10), (500, 500), (1, 9)])
     def test_two_policies_by_hand(self, won, lost):

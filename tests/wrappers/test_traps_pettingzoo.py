@@ -526,10 +526,10 @@ class TestAnEnvironmentComesBackBlankFromAPickle:
         assert copy.policy_ids == env.policy_ids
         with pytest.raises(AttributeError, match="infos"):
             _ = copy.infos
-        assert copy.state_dict()["episode"] == 0  # it is in no episode that would be played again
-        assert env.state_dict()["episode"] == -1
+        assert copy.state_dict() == env.state_dict()
+        assert copy.state_dict()["episode"] == -1  # the unfinished episode would be repeated
         copy.reset()
-        assert copy.state_dict()["episode"] == 0  # it plays the next, and that one would be played again
+        assert copy.state_dict()["episode"] == 0  # and now the next one
 
 
 class TestTheEnvironmentsGeneratorIsItsOwn:

@@ -21,7 +21,7 @@ def configure(
     mapping: MappingLike,
     *,
     seed: int | Sequence[int] | None = None,
-    resample_every: int = 10,
+    resample_every: int | None = None,
     warmup_episodes: int = 0,
     names: Sequence[str] | None = None,
     learners: Iterable[int] | None = None,
@@ -35,7 +35,7 @@ def configure(
         config: An `AlgorithmConfig` of the new API stack.
         mapping: A `PolicyMapping`, its text form, a function (see `FromFunction`), or the size of a population.
         seed: Pins the assignments: an integer >= 0 or several. None: taken from OS entropy, once for all runners.
-        resample_every: Number of episodes between resamples, >= 1.
+        resample_every: Number of episodes between resamples, >= 1. None: 10, or 1 for mappings that are schedules.
         warmup_episodes: Number of first episodes that each resample, so that bugs surface early, >= 0.
         names: The module of each policy, in order. None: `policy_0`, `policy_1`, ...
         learners: The policies to train. None: all.

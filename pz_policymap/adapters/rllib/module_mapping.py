@@ -12,7 +12,7 @@ import numpy as np
 
 from pz_policymap.arguments import integer, seed_of
 from pz_policymap.assigner import PolicyAssigner
-from pz_policymap.assignment import Numbers, draw_policies
+from pz_policymap.assignment import Numbers, cadence_of, draw_policies
 from pz_policymap.cadence import Cadence
 from pz_policymap.mappings.base import PolicyMapping
 from pz_policymap.mappings.conversion import MappingLike, as_mapping
@@ -89,7 +89,7 @@ class ModuleMapping:
     Args:
         mapping: A `PolicyMapping`, its text form, a function (see `FromFunction`), or the size of a population.
         seed: Pins the assignments: an integer >= 0 or several. None: taken from OS entropy, once for all runners.
-        resample_every: Number of episodes between resamples, >= 1.
+        resample_every: Number of episodes between resamples, >= 1. None: 10, or 1 for mappings that are schedules.
         warmup_episodes: Number of first episodes that each resample, so that bugs surface early, >= 0.
         names: The module of each policy. None: `policy_0`, `policy_1`, ...
         redraws: Number of redraws requested so far; see `follow`.
@@ -105,7 +105,7 @@ class ModuleMapping:
 
     mapping: PolicyMapping
     seed: Seed
-    resample_every: int = 10
+    resample_every: int
     warmup_episodes: int = 0
     names: tuple[str, ...] | None = None
     redraws: int = 0
@@ -114,7 +114,7 @@ class ModuleMapping:
         self,
         mapping: MappingLike,
         seed: int | Sequence[int] | None = None,
-        resample_every: int = 10,
+        resample_every: int | None = None,
         warmup_episodes: int = 0,
         names: Sequence[str] | None = None,
         redraws: int = 0,
@@ -123,7 +123,7 @@ class ModuleMapping:
         settings = {
             "mapping": rule,
             "seed": secrets.randbits(128) if seed is None else seed_of("seed", seed),
-            "resample_every": resample_every,
+            "resample_every": cadence_of(rule, resample_every, warmup_episodes).resample_every,
             "warmup_episodes": warmup_episodes,
             "names": None if names is None else _checked_names(names, rule),
             "redraws": integer("redraws", redraws, 0),
