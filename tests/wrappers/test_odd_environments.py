@@ -1,0 +1,120 @@
+"""Environments that break conventions: what the wrappers tolerate, and what they refuse with a clear error."""
+
+from collections import defaultdict
+
+import gymnasium
+import numpy as np
+import pytest
+from pettingzoo.utils import BaseWrapper, parallel_to_aec
+
+import pz_policymap as pm
+from tests.stub_envs import StubAEC, StubParallel
+from tests.vector_envs import Countdown
+
+
+@pytest.mark.parametrize("around", [lambda env: env, BaseWrapper], ids=["outermost", "inside a wrapper"])
+def test_aec_infos_in_a_defaultdict_survive_dead_steps(around):
+    bare = StubParallel(infos=lambda time, agents: defaultdict(dict) if time else {agent: {} for agent in agents})
+    env = around(pm.wrap(parallel_to_aec(bare), 1000, seed=0))
+    env.reset()
+    for agent in env.agent_iter():
+        _, _, termination, truncation, info = env.last()
+        assert info["policy_id"] == env.policy_ids[agent]
+        env.step(None if termination or truncation else 0)
+
+
+@pytest.mark.parametrize("possible_agents", [("a", "b"), None])
+def test_the_all_key_is_never_an_agent(possible_agents):
+    class WithAll(StubParallel):
+        def step(self, actions):
+            return tuple({**part, "__all__": {}} for part in super().step(actions))
+
+    env = pm.wrap(WithAll((("a", "b"), ("a", "b"), ()), possible_agents=possible_agents), 1000, seed=0)
+    env.reset()
+    infos = env.step({"a": 0, "b": 0})[4]
+    assert {agent: infos[agent]["policy_id"] for agent in "ab"} == env.policy_ids
+    assert infos["__all__"] == {}
+
+
+class Returns(StubParallel):
+    def __init__(self, outcome):
+        super().__init__()
+        self.outcome = outcome
+
+    def reset(self, seed=None, options=None):
+        super().reset()
+        return self.outcome
+
+
+@pytest.mark.parametrize(
+    ("outcome", "message"),
+    [
+        ({"a": 0, "b": 0}, r"reset must return \(observations, infos\)"),
+        (None, r"reset must return \(observations, infos\)"),
+        (({"a": 0}, None), "infos must be a dict with one info per agent, got None"),
+        (({"a": 0}, [{}]), r"infos must be a dict with one info per agent, got \[{}\]"),
+        (({"a": 0}, {"a": "x"}), "the info of 'a' must be a dict, got 'x'"),
+    ],
+)
+def test_a_parallel_reset_that_returns_no_infos_is_refused(outcome, message):
+    env = pm.wrap(Returns(outcome), 4, seed=0)
+    with pytest.raises(TypeError, match=message):
+        env.reset()
+    assert env.assigner.episode[0] == -1
+
+
+@pytest.mark.parametrize("possible_agents", [(), []])
+def test_empty_possible_agents_are_refused(possible_agents):
+    with pytest.raises(ValueError, match="possible_agents of the environment must name at least one agent"):
+        pm.wrap(StubParallel(possible_agents=possible_agents), 4)
+
+
+def test_a_set_of_possible_agents_is_refused():
+    env = StubParallel()
+    env.possible_agents = {"a", "b"}
+    with pytest.raises(TypeError, match="possible_agents of the environment must be a sequence"):
+        pm.wrap(env, 4)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("possible_agents", ["a", "b"]), ("n_agents", 2), ("num_envs", 8), ("observation_spaces", {"a": 0, "b": 0})],
+)
+def test_a_plain_environment_of_several_agents_is_refused(name, value):
+    env = Countdown()
+    setattr(env, name, value)
+    with pytest.raises(TypeError, match=f"env must have a single agent, got {name}=.*ParallelEnv"):
+        pm.wrap(env, 4)
+
+
+@pytest.mark.parametrize(
+    ("reward", "ok"), [(1.0, True), (np.ones(1), True), (None, True), ([1.0, 2.0], False), ({"a": 1.0}, False)]
+)
+def test_a_reward_that_is_not_a_number_is_refused(reward, ok):
+    class Pays(gymnasium.Env):
+        observation_space = action_space = gymnasium.spaces.Tuple([gymnasium.spaces.Discrete(2)] * 2)
+
+        def reset(self, *, seed=None, options=None):
+            return (0, 0), {}
+
+        def step(self, action):
+            return (0, 0), reward, False, False, {}
+
+    env = pm.wrap(Pays(), 4, seed=0)
+    env.reset()
+    if ok:
+        assert env.step((0, 0))[1] is reward
+    else:
+        with pytest.raises(TypeError, match="reward must be a number, got"):
+            env.step((0, 0))
+
+
+@pytest.mark.parametrize("make", [StubParallel, StubAEC, Countdown])
+def test_an_unknown_option_is_refused(make):
+    with pytest.raises(TypeError, match="resample"):
+        pm.wrap(make(), 4, resample=1)
+
+
+def test_a_repr_shows_environment_and_mapping():
+    assert repr(pm.wrap(StubParallel(), pm.Fixed(0))).startswith("<PolicyMapParallel<")
+    assert "Fixed(" in repr(pm.wrap(Countdown(), pm.Fixed(0)))
