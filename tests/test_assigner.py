@@ -36,7 +36,7 @@ def played(assigner, episodes):
     return [assigner.begin_episodes()[0].tolist() for _ in range(episodes)]
 
 
-def test_before_the_first_episode_nobody_plays():
+def test_before_the_first_episode_there_is_no_assignment():
     assigner = assigner_of(num_envs=2)
     assert assigner.policy_ids.tolist() == [[-1] * 3] * 2
     assert (assigner.episode.tolist(), assigner.block.tolist(), assigner.draw_episode.tolist()) == ([-1, -1],) * 3
@@ -65,7 +65,7 @@ def test_an_assignment_is_the_draw_that_anyone_can_compute():
 
 
 @given(st.lists(st.lists(st.integers(0, 5), unique=True), max_size=30), st.integers(1, 4), st.integers(0, 3))
-def test_rows_that_end_in_any_order_play_what_each_would_play_alone(calls, every, warmup):
+def test_rows_in_any_order_get_the_assignment_of_each_alone(calls, every, warmup):
     together = assigner_of(num_envs=6, resample_every=every, warmup_episodes=warmup, env_index=10)
     alone = [assigner_of(resample_every=every, warmup_episodes=warmup, env_index=10 + row) for row in range(6)]
     for rows in calls:
@@ -161,7 +161,7 @@ class TestSeeds:
             assigner_of(seed=None, num_envs=2).begin_episodes([0], seed=1)
 
     @pytest.mark.parametrize("seed", [-1, 1.5, "1", True, [], [None], np.array(1.5), np.array([0.5]), [[1, 2]], {1, 2}])
-    def test_what_is_no_seed_is_refused(self, seed):
+    def test_invalid_seed_raises(self, seed):
         with pytest.raises((TypeError, ValueError), match="^seed"):
             assigner_of(seed=seed)
         assigner = assigner_of(seed=None)
@@ -174,14 +174,14 @@ class TestLateAgents:
     def dynamic(self, mapping=1000, **settings):
         return assigner_of(mapping, agents=None, **settings)
 
-    def test_a_late_agent_plays_what_it_would_have_played_from_the_start(self):
+    def test_late_agent_gets_its_policy_from_the_start(self):
         late, early = self.dynamic(), self.dynamic()
         late.begin_episodes(agents=["a", "b"])
         late.add_agents(["c"])
         early.begin_episodes(agents=["a", "b", "c"])
         assert late.assignment() == early.assignment()
 
-    def test_a_late_agent_changes_nobody_and_keeps_its_policy_for_the_block(self):
+    def test_late_agent_keeps_its_policy_and_those_of_others(self):
         assigner = self.dynamic(resample_every=3)
         assigner.begin_episodes(agents=["a"])
         before = assigner.assignment()

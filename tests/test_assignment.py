@@ -91,7 +91,7 @@ def test_env_index_and_episode_broadcast():
     assert alone.tolist() == result[2, 1].tolist()
 
 
-def test_more_environments_than_a_chunk_get_what_each_gets_alone():
+def test_batches_beyond_one_chunk_equal_single_draws():
     everything = pm.assignments(pm.Uniform(100), AGENTS, seed=3, env_index=np.arange(40_000))
     for index in (0, 16_383, 16_384, 39_999):
         assert everything[index].tolist() == pm.assignments(pm.Uniform(100), AGENTS, seed=3, env_index=index).tolist()

@@ -29,7 +29,7 @@ def through_file(tmp_path, assigner):
 class TestResuming:
     @pytest.mark.parametrize("num_envs", [1, 4])
     @pytest.mark.parametrize("played", [0, 1, 3, 5])
-    def test_a_resumed_run_plays_what_it_would_have_played(self, tmp_path, num_envs, played):
+    def test_resumed_run_equals_an_uninterrupted_one(self, tmp_path, num_envs, played):
         assigner = assigner_of(num_envs=num_envs, env_index=2, seed=[1, 2])
         for _ in range(played):
             assigner.begin_episodes()
@@ -420,7 +420,7 @@ class TestStatesThatDoNotFit:
 
     @pytest.mark.parametrize("path", [("episode",), ("redraw",), ("draw", "episode"), ("draw", "policies")])
     @pytest.mark.parametrize("value", [-2, 2**62 + 1, 0.5, "0", True])
-    def test_what_is_no_counter_and_no_index_is_told_so(self, path, value):
+    def test_non_integer_counters_and_indices_raise(self, path, value):
         state = self.state()
         inner = state if len(path) == 1 else state["draw"]
         inner[path[-1]] = [value, value] if path[-1] == "policies" else value
@@ -444,7 +444,7 @@ class TestStatesThatDoNotFit:
             assigner_of(rule).load_state_dict(state)
 
     @pytest.mark.parametrize("state", [None, [], "state", 3])
-    def test_what_is_no_dict_is_no_state(self, state):
+    def test_non_dict_state_raises(self, state):
         with pytest.raises(TypeError, match=f"state must be a dict, got {type(state).__name__}"):
             assigner_of().load_state_dict(state)
 
@@ -510,7 +510,7 @@ class TestFile:
             ({"mine": {"a": [1, {2}]}}, TypeError, r"\['a'\]\[1\] cannot be saved"),
         ],
     )
-    def test_what_cannot_be_saved_is_named_and_the_old_file_stays(self, tmp_path, parts, error, message):
+    def test_unsupported_value_raises_and_the_old_file_stays(self, tmp_path, parts, error, message):
         path = tmp_path / "a.npz"
         pm.save(path, mine={"old": True})
         with pytest.raises(error, match=message):

@@ -15,7 +15,7 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 SNIPPETS = re.findall(r"```python\n(.*?)```(?:\n```text\n(.*?)```)?", README, re.DOTALL)
 
 
-def test_every_snippet_prints_what_the_readme_says(tmp_path, monkeypatch):
+def test_snippets_print_the_output_below_them(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     namespace: dict = {}
     for code, expected in SNIPPETS:
@@ -26,7 +26,7 @@ def test_every_snippet_prints_what_the_readme_says(tmp_path, monkeypatch):
     assert len(SNIPPETS) >= 5
 
 
-def test_every_command_prints_what_the_readme_says(capsys):
+def test_commands_print_the_output_below_them(capsys):
     commands = re.findall(r"```bash\npz-policymap ([^\n]*)\n```\n```text\n(.*?)```", README, re.DOTALL)
     for command, expected in commands:
         assert main(shlex.split(command)) == 0

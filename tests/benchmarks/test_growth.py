@@ -27,7 +27,7 @@ def assigner(num_envs=ENVS, num_seats=4, num_policies=8, episodes=0):
         ("a draw at block 10^12", "block 0", {"episodes": 10**12}, {}, 1),
     ],
 )
-def test_a_draw_costs_what_its_seats_do(side_by_side, report, what, against, many, few, times):
+def test_draw_cost_is_linear_in_seats(side_by_side, report, what, against, many, few, times):
     draws = [assigner(**settings).begin_episodes for settings in (many, few)]
     costs = side_by_side(*draws, rounds=15)
     report(what, against, costs[0] / costs[1] / times, 1.5, 3)

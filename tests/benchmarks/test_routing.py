@@ -37,7 +37,7 @@ def test_a_few_rows_are_grouped(side_by_side, report):
     report("grouping 8 rows, in microseconds", "20 microseconds", seconds * 1e6, 20, 200)
 
 
-def test_policies_mixed_in_every_environment_cost_what_one_does(side_by_side, report):
+def test_mixed_batch_costs_about_one_policy(side_by_side, report):
     torch = pytest.importorskip("torch")
     num_rows, num_policies, width = 4096, 8, 256
 

@@ -56,7 +56,7 @@ class StillTurns(pettingzoo.AECEnv):
 
 @pytest.mark.parametrize("num_keys", [0, 3])
 @pytest.mark.parametrize("num_agents", [2, 10, 64, 256])
-def test_a_tag_costs_what_a_person_would_pay(side_by_side, report, num_agents, num_keys):
+def test_tag_costs_about_a_dict_comprehension(side_by_side, report, num_agents, num_keys):
     bare = Still(num_agents, num_keys)
     wrapped = pm.PolicyMapParallel(bare, NUM_POLICIES)
     wrapped.reset(seed=0)
@@ -114,7 +114,7 @@ def nothing_done(env):
 
 
 @pytest.mark.parametrize("make", [simple_spread, pistonball])
-def test_a_whole_step_costs_what_the_bare_one_does(report, make):
+def test_wrapped_step_costs_about_a_bare_one(report, make):
     whole, inner = whole_and_inner(make)
     report(f"a step of {make.__name__}, wrapped", "the bare environment", np.median(whole / inner), 1.02, 1.2)
 

@@ -22,7 +22,7 @@ def preview(capsys, *arguments):
         ("5", pm.Uniform(5), 3),
     ],
 )
-def test_preview_shows_what_an_assigner_assigns(capsys, text, mapping, envs):
+def test_preview_equals_an_assigner(capsys, text, mapping, envs):
     arguments = [text, "--agents", "x,y", "--envs", str(envs), "--episodes", "7", "--resample-every", "3"]
     shown = json.loads(preview(capsys, *arguments, "--warmup-episodes", "2", "--seed", "9", "--json"))
     cadence = {"resample_every": 3, "warmup_episodes": 2}

@@ -163,7 +163,7 @@ def test_tournament_resumes_from_its_file_with_more_cycles(capsys, tmp_path):
     assert json.loads(captured.out) == tournament(capsys, *arguments, "--cycles", "6")
 
 
-def test_tournament_interrupted_says_what_is_kept(capsys, tmp_path):
+def test_interrupted_tournament_reports_kept_games(capsys, tmp_path):
     path = tmp_path / "games.npz"
     arguments = ["tournament", TICTACTOE, "--policies", "tests.cli_bots:interrupts", "random", BOTS[0], "--cycles", "1"]
     for more, message in (

@@ -74,7 +74,7 @@ def who(env):
 class TestEnvironmentsThatRaise:
     @WRAPPERS
     @pytest.mark.parametrize("when", ["reset", "step"])
-    def test_what_fails_and_then_works_plays_what_it_would_have_played(self, name, when):
+    def test_assignments_after_a_failure_equal_those_without_it(self, name, when):
         env, twin = wrapped(name), wrapped(name)
         for episode in range(6):
             if when == "reset" and episode % 2:
@@ -162,7 +162,7 @@ class TestRulesThatRaise:
         assert [episode.lengths for episode in log] == [(1, 1)] * 5
 
     @pytest.mark.parametrize("dtype", [">i8", ">u4", "<i8", "i1"])
-    def test_policies_and_rows_in_another_order_of_bytes_are_what_they_are(self, dtype):
+    def test_policies_and_rows_in_big_endian_order_are_read_correctly(self, dtype):
         class Foreign(pm.PolicyMapping):
             def __init__(self, number):
                 self.number = number

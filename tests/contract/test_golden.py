@@ -56,7 +56,7 @@ def assignments(rule, seed):
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("name", RULES)
-def test_assignments_are_what_they_have_always_been(name, seed):
+def test_assignments_equal_the_golden_file(name, seed):
     assert assignments(RULES[name], SEEDS[seed]) == GOLDEN[name][seed]
 
 

@@ -120,7 +120,7 @@ def in_threads(*targets):
 @pytest.mark.usefixtures("alternating")
 class TestThreads:
     @pytest.mark.parametrize("rule", RULES)
-    def test_environments_in_many_threads_play_what_each_plays_alone(self, rule):
+    def test_environments_in_threads_get_the_assignments_of_each_alone(self, rule):
         plays = [(name, seed) for seed in (0, 1) for name in MAKERS]
         alone = [season(name, rule, seed, pickled=False) for name, seed in plays]
         together, errors = [None] * len(plays), []

@@ -26,7 +26,7 @@ SEEDS = range(3)
 
 class TestRockPaperScissors:
     @pytest.mark.parametrize("seed", SEEDS)
-    def test_best_responses_to_the_equilibrium_end_at_a_third_each_which_nobody_exploits(self, seed):
+    def test_best_responses_to_the_equilibrium_converge_to_thirds(self, seed):
         shares = rps.train(rps.OPPONENTS["equilibrium"], generations=6, episodes=30, seed=seed)
         assert rps.exploitability(shares)[0] > 0.9  # it begins with a single move
         assert (rps.exploitability(shares)[-3:] < 0.05).all()
@@ -38,7 +38,7 @@ class TestRockPaperScissors:
         assert shares.argmax(axis=1).tolist() == [1, 2, 0] * 3  # paper, scissors, rock, paper, ...
         assert (rps.exploitability(shares) == 1.0).all()
 
-    def test_what_an_answer_wins_is_right(self):
+    def test_exploitability_equals_hand_computed_values(self):
         shares = np.array([[1 / 3, 1 / 3, 1 / 3], [1.0, 0.0, 0.0], [0.5, 0.5, 0.0]])
         # By hand: against rock and paper alike, paper wins half the games and draws the others.
         np.testing.assert_allclose(rps.exploitability(shares), [0.0, 1.0, 0.5], atol=1e-15)

@@ -278,7 +278,7 @@ def test_mappings_that_the_framework_cannot_use_raise(mapping, changes, message)
     ("mapping", "num_policies"),
     [(ByEnvIndex(4), 4), (ByEnvIndex([3, 1, 0, 2]), 4), (pm.Fixed({0: 1, 1: 0}), 2), (Uniform(1), 1)],
 )
-def test_synchronous_mode_accepts_what_is_constant_and_equal(mapping, num_policies):
+def test_synchronous_mode_accepts_constant_equal_splits(mapping, num_policies):
     policies = ours_there(mapping, async_rl=False, num_policies=num_policies)
     for episode in range(3):
         for env in range(8):

@@ -42,7 +42,7 @@ def test_outside_they_go_on_as_if_nothing_had_happened_also_after_an_error():
     assert seen == expected
 
 
-def test_a_second_normal_variate_that_a_generator_has_kept_is_kept_for_the_one_who_drew_the_first():
+def test_second_normal_variate_stays_with_its_generator():
     np.random.seed(5), random.seed(5)
     expected = [(np.random.normal(), random.gauss(0, 1)) for _ in range(6)]
     np.random.seed(5), random.seed(5)

@@ -101,7 +101,7 @@ def always_acts(action):
     return lambda observation: action
 
 
-def test_what_was_earned_in_an_episode_that_gave_no_turn_is_not_paid_in_the_next():
+def test_rewards_of_an_episode_without_a_turn_are_dropped():
     lost, won = [("b", {"a": 50.0}, ("a", "b"))], [("a", {"a": 1.0}, ("a", "b"))]
     env, inner = scripted(lost, won, lost)
     assert play(env, act=always_acts(3))[1] == [1.0]
@@ -167,7 +167,7 @@ def test_a_learner_that_comes_late_is_waited_for_and_its_earlier_rewards_count()
     assert play(env, act=always_acts(0)) == ([2, 3, 4], [2.0, 1.0], (True, False), {"policy_id": 0})
 
 
-def test_what_is_paid_after_the_learners_end_counts_where_it_is_played_out_but_its_end_is_what_it_saw_last():
+def test_rewards_after_the_learners_end_count_if_played_out():
     class PaysTheDead(StubParallel):
         def step(self, actions):
             observations, rewards, terminations, truncations, infos = super().step(actions)
@@ -334,7 +334,7 @@ def test_a_fair_game_is_recorded_as_fair_because_it_is_played_out(api):
     assert rates[False] == 1.0  # of four, the first two beat more seats than they lose to
 
 
-def test_the_others_finish_an_episode_that_the_learner_has_left_and_nobody_else_acts():
+def test_opponents_finish_the_episode_after_the_learners_end():
     inner = Survival(4)
     env = learner_env(inner, {1: always(1)}, play_out=True)
     for seed in range(10):
@@ -369,7 +369,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_what_the_learner_earns_is_what_is_recorded_of_its_seat(name):
+def test_learner_return_equals_the_recorded_return_of_its_seat(name):
     make, opponent = CASES[name]
     episodes = []
     env = learner_env(make(), {1: opponent}, record=episodes.append)
@@ -590,7 +590,7 @@ def from_python(observation, agent, info):
 
 
 @pytest.mark.parametrize("source", ["numpy", "python", "spaces"])
-def test_a_seed_fixes_the_seat_and_what_opponents_do_by_chance(source):
+def test_seed_determines_seat_and_opponent_actions(source):
     def fresh():
         env = connect_four_v3.env()
 
@@ -644,7 +644,7 @@ class Failing:
 
 
 @pytest.mark.parametrize("number", [1, 2, 3])  # before the learner's first turn, after it, and when it has ended
-def test_after_an_error_of_an_opponent_an_episode_begins_afresh_and_nobodys_move_is_taken_for_anothers(number):
+def test_after_an_opponent_error_a_new_episode_begins(number):
     turns = [("b", {}, ()), ("a", {"a": 1.0}, ()), ("b", {}, ()), ("a", {"a": 1.0}, ("a",)), ("b", {}, ("b",))]
     env, inner = scripted(turns, policies={1: Failing(number)})
     with pytest.raises(RuntimeError, match="no"):

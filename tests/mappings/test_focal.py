@@ -51,7 +51,7 @@ def test_focal_seats_that_do_not_rotate_are_the_first(num_focal):
     assert (is_focal == (np.arange(4) < num_focal)).all()
 
 
-def test_rotation_says_nothing_about_who_plays():
+def test_rotation_is_independent_of_the_policies():
     policies = Focal(Uniform([8, 9]), Uniform(4)).assign(draw_of(40_000))
     seat = np.argmax(policies >= 8, axis=1)
     focal = policies[np.arange(40_000), seat]
@@ -219,7 +219,7 @@ def test_focal_seats_that_stay_are_all_that_the_parts_must_serve():
 
 
 @pytest.mark.parametrize("part", ["focal", "background"])
-def test_an_agent_that_nobody_can_serve_is_found_among_very_many_seats(part):
+def test_unserved_agent_is_found_among_many_seats(part):
     agents = list(range(40))  # 40 choose 20 are too many to go through
     blind = Fixed({agent: 0 for agent in agents if agent != 33})
     rule = Focal(blind, Uniform(2), 20) if part == "focal" else Focal(Uniform(2), blind, 20)

@@ -62,7 +62,7 @@ def test_a_dict_is_copied():
         (["a", "b"], TypeError, r"team_of must be a dict .* got \['a', 'b'\]"),
     ],
 )
-def test_what_cannot_tell_groups_is_refused(rule, error, message):
+def test_invalid_group_rule_raises(rule, error, message):
     with pytest.raises(error, match=f"^{message}"):
         group_rule("team_of", rule)
 

@@ -88,7 +88,7 @@ def test_roles_may_be_numbers_and_told_by_a_function():
     assert roles.assign(draw_of([3, 4, 5])).tolist() == [[5, 4, 5]]
 
 
-def test_what_a_role_draws_does_not_depend_on_other_roles_or_their_order():
+def test_role_draw_does_not_depend_on_other_roles():
     both = Roles({"agent": Uniform(9), "adversary": Uniform(9)})
     turned = Roles({"adversary": Uniform(9), "agent": Uniform(9)})
     alone = Roles({"agent": Uniform(9)})
@@ -256,7 +256,7 @@ rules = st.recursive(leaves, composed, max_leaves=6)
 
 @settings(max_examples=150, deadline=None)
 @given(rule=rules, agents=st.permutations(POOL), num_seats=st.integers(1, 6), late=st.integers(1, 3))
-def test_agents_that_come_late_change_nobody_unless_the_rule_says_so(rule, agents, num_seats, late):
+def test_late_agents_keep_policies_of_others(rule, agents, num_seats, late):
     few, many = tuple(agents[:num_seats]), tuple(agents[: num_seats + late])
     rule.check(few)
     rule.check(many)
@@ -411,7 +411,7 @@ def test_a_late_agent_without_a_role_is_an_error_that_names_it():
         env.step({})
 
 
-def test_who_is_in_which_team_or_role_is_kept_as_it_was():
+def test_groups_are_copied_at_construction():
     group_of, mappings = {"a": "x", "b": "y"}, {"x": Uniform(2), "y": Uniform([4, 5])}
     teams, roles = Teams(Uniform(4), group_of), Roles(mappings, group_of)
     group_of["b"] = "x"

@@ -93,7 +93,7 @@ def test_a_window_of_all_policies_stays_whole():
     assert sorted(rule.needed(0, 0, 7, 1000)) == [0, 1, 2]
 
 
-def test_real_workers_play_what_they_are_told_to_need():
+def test_workers_need_exactly_the_announced_policies():
     rule = PerWorker(8, 2, 3)
     for worker in range(3):
         fns = pm.env_fns(StubParallel, 3, rule, resample_every=2, seed=5, env_index=3 * worker)

@@ -52,7 +52,7 @@ RULES = {
 
 
 @pytest.mark.parametrize("rule", RULES.values(), ids=RULES.keys())
-def test_many_environments_at_once_get_what_each_gets_alone(rule):
+def test_batched_environments_get_the_assignment_of_each_alone(rule):
     together = rule.assign(draw_of(num_envs=40))
     for env_index in (0, 1, 17, 39):
         alone = rule.assign(Draw.at(0, AGENTS, [env_index], [0]))
@@ -60,7 +60,7 @@ def test_many_environments_at_once_get_what_each_gets_alone(rule):
 
 
 @pytest.mark.parametrize("rule", RULES.values(), ids=RULES.keys())
-def test_appended_seats_change_nobody(rule):
+def test_appended_seats_keep_earlier_policies(rule):
     few, many = (rule.assign(draw_of(num_envs=40, agents=agents)) for agents in (AGENTS, [*AGENTS, "e", "f"]))
     assert many.shape == (40, 6)
     np.testing.assert_array_equal(few, many[:, :4])
@@ -307,7 +307,7 @@ def test_anything_else_is_no_mapping(value):
         as_mapping(value)
 
 
-def test_what_a_mapping_computes_from_its_settings_is_no_setting():
+def test_cached_attributes_are_not_settings():
     class Lazy(PolicyMapping):
         def __init__(self, size):
             self.size = size

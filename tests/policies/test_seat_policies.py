@@ -84,7 +84,7 @@ def play(env, episodes=1):
             pass
 
 
-def test_a_function_is_handed_what_the_environment_says_of_each_seat():
+def test_function_gets_observation_agent_and_info_of_each_seat():
     calls = []
     env, _ = against({1: lambda *given: calls.append(given) or 2}, steps=1, masked=True)
     play(env)
@@ -94,7 +94,7 @@ def test_a_function_is_handed_what_the_environment_says_of_each_seat():
     assert all(info == {"policy_id": 1} for _, _, info in calls)
 
 
-def test_several_seats_of_one_policy_are_one_batch_once_it_is_known_to_have_no_state():
+def test_predict_without_state_gets_one_batch_for_all_its_seats():
     policy = Recorder()
     env, _ = against({1: policy}, steps=3)
     play(env, episodes=2)
@@ -106,7 +106,7 @@ def test_several_seats_of_one_policy_are_one_batch_once_it_is_known_to_have_no_s
     assert all(state is None for _, state, _ in policy.calls)
 
 
-def test_every_seat_has_a_state_of_its_own_which_ends_with_the_episode():
+def test_predict_state_is_kept_per_seat_and_episode():
     policy = Counts()
     env, inner = against({1: policy}, steps=3)
     play(env, episodes=2)
@@ -115,7 +115,7 @@ def test_every_seat_has_a_state_of_its_own_which_ends_with_the_episode():
     assert [start.tolist() for _, _, start in policy.calls] == ([[True]] * 3 + [[False]] * 6) * 2
 
 
-def test_a_seat_whose_policy_acts_less_often_keeps_its_own_count():
+def test_predict_state_of_a_seat_that_acts_less_often_is_its_own():
     # In Survival the living get fewer; a state that was handed on by place in the batch would go astray.
     policy = Counts()
     inner = Survival(4, late=[3])
@@ -130,7 +130,7 @@ def test_a_seat_whose_policy_acts_less_often_keeps_its_own_count():
             assert acted == list(range(len(acted)))
 
 
-def test_masks_are_handed_on_and_leave_the_observation():
+def test_predict_gets_masks_apart_from_observations():
     policy = Masks()
     env, inner = against({1: policy}, steps=1, masked=True)
     play(env)
@@ -141,7 +141,7 @@ def test_masks_are_handed_on_and_leave_the_observation():
     assert list(inner.actions[0]) == ["a", "b", "c", "d"]
 
 
-def test_the_mask_of_actions_of_several_parts_is_handed_on_flat_as_the_learner_has_it():
+def test_predict_gets_tuple_masks_flat():
     parts = np.array([1, 0], np.int8), np.array([0, 1, 1], np.int8)
     policy = Masks()
     inner = StubParallel(infos=lambda time, agents: {agent: {"action_mask": parts} for agent in agents})
@@ -151,7 +151,7 @@ def test_the_mask_of_actions_of_several_parts_is_handed_on_flat_as_the_learner_h
 
 
 @pytest.mark.parametrize("masked", [True, False])
-def test_who_takes_any_keyword_is_handed_those_that_there_are(masked):
+def test_predict_with_keyword_arguments_gets_all_that_exist(masked):
     policy = Everything()
     env, _ = against({1: policy}, steps=2, masked=masked)
     play(env)
@@ -167,7 +167,7 @@ def test_functions_and_predictors_play_side_by_side():
     assert [[int(actions[agent]) for agent in "acd"] for actions in inner.actions] == [[0, 5, 0], [0, 5, 1], [0, 5, 2]]
 
 
-def test_what_is_known_of_a_policy_is_forgotten_with_it():
+def test_replaced_policies_are_not_kept():
     first, second = Recorder(), Counts()
     env, inner = against({1: first}, steps=2)
     play(env)
@@ -193,14 +193,14 @@ class Short:
         (Short(), ValueError, "policy 1 must return one row per row of its batch"),
     ],
 )
-def test_a_predictor_that_answers_otherwise_is_named(policy, error, match):
+def test_predict_with_a_bad_result_raises(policy, error, match):
     env, _ = against({1: policy})
     env.reset()
     with pytest.raises(error, match=match):
         env.step(0)
 
 
-def test_a_missing_opponent_is_named_at_reset_before_anybody_has_acted():
+def test_missing_policy_raises_at_reset():
     calls = []
     mapping = pm.Fixed({"a": 1, "b": 0, "c": 1, "d": 7})
     env, _ = against([None, lambda *given: calls.append(given)], mapping)
@@ -209,7 +209,7 @@ def test_a_missing_opponent_is_named_at_reset_before_anybody_has_acted():
     assert not calls
 
 
-def test_a_predict_that_tells_no_signature_is_handed_observations_alone():
+def test_predict_without_a_signature_gets_observations_only():
     class Compiled:
         predict = staticmethod(max)  # of a sequence: the highest action, and no state
 
@@ -268,7 +268,7 @@ def test_a_torch_module_is_refused_with_the_line_that_adapts_it():
 
 
 @pytest.mark.parametrize("policy", [5, dict, "rock", lambda observation: 0])
-def test_other_objects_are_refused_with_what_is_expected(policy):
+def test_other_objects_raise_with_the_expected_forms(policy):
     with pytest.raises(TypeError, match=r"policies\[0\] must be a callable \(observation, agent, info\) -> action"):
         SeatPolicies([policy], None)
 

@@ -41,7 +41,7 @@ def test_bits_do_not_depend_on_the_number_of_seats():
     np.testing.assert_array_equal(few, many[:, :7])
 
 
-def test_bits_do_not_depend_on_what_was_drawn_before():
+def test_bits_do_not_depend_on_earlier_draws():
     draw = Draw.at(5, AGENTS[:3], [3], [0])
     first = draw.bits()
     draw.bits(1), draw.uniform(), draw.integers(7)
@@ -96,7 +96,7 @@ def test_select_keeps_each_seats_bits_and_agents_in_the_order_given():
         (lambda draw: Draw.at(0, ["a"], [0], [0], resample_every=0), ValueError, "resample_every"),
     ],
 )
-def test_what_cannot_be_drawn_is_refused(call, error, message):
+def test_invalid_draw_arguments_raise(call, error, message):
     with pytest.raises(error, match=f"^{message}"):
         call(Draw.at(0, ["a", "b"], [0], [0]))
 
@@ -161,7 +161,7 @@ def test_a_seed_that_is_none_is_refused(seed):
         Draw.at(seed, ["a"], [0], [0])
 
 
-def test_some_seats_keep_their_bits_among_some_environments_and_against_somebody():
+def test_selected_seats_keep_their_bits_in_narrowed_draws():
     whole = Draw.at(3, list("abcdef"), env_index=[0, 1, 2], episode=[4, 5, 6])
     some = whole.select([5, 2])
     np.testing.assert_array_equal(some.only(np.array([2, 0])).bits(), whole.bits()[[2, 0]][:, [5, 2]])

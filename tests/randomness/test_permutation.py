@@ -101,7 +101,7 @@ def test_positions_in_a_row_are_scattered_over_a_large_size(size):
     assert chisquare(np.bincount((steps // sixteenths).astype(int), minlength=16)).pvalue > MIN_P
 
 
-def test_many_keys_and_positions_at_once_give_what_each_gives_alone():
+def test_batched_keys_and_positions_equal_single_ones():
     keys, positions = keys_of(5), np.arange(21).reshape(7, 3) % 20
     together = permuted(positions[None], 20, keys[:, None, None])
     assert together.shape == (5, 7, 3)

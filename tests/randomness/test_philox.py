@@ -93,7 +93,7 @@ def test_the_switch_between_runs_and_arrays_cannot_be_seen(runs):
         (range(400), [5] * 100 + [6] + [5] * 299),
     ],
 )
-def test_what_is_nearly_a_run_is_not_taken_for_one(env_index, episode):
+def test_nearly_consecutive_counters_are_not_a_run(env_index, episode):
     words = Source(0).words(np.array(env_index), 0, np.array(episode), 0)
     np.testing.assert_array_equal(words, [reference(0, i, 0, k, 0) for i, k in zip(env_index, episode, strict=True)])
 

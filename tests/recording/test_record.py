@@ -141,7 +141,7 @@ class TestWhenAnEpisodeCounts:
         play_parallel(env)
         assert [episode.returns for episode in played] == [(2.0, 9.0)]
 
-    def test_what_comes_after_the_end_is_not_recorded_again(self):
+    def test_steps_after_the_end_are_not_recorded(self):
         env, played = scripted({"a": (1.0, "t"), "b": (1.0, "t")}, {})
         play_parallel(env)
         env.step({})
@@ -162,7 +162,7 @@ class TestWhenAnEpisodeCounts:
         assert played == [pm.Episode([0, 1, 2], [0.0, 0.0, 4.0], [2, 1, 1], agents=["a", "b", "c"])]
 
     @pytest.mark.parametrize("make", [generated_agents_env_v0.env, Generated])
-    def test_agents_that_nobody_announced_are_recorded(self, make):
+    def test_agents_missing_from_possible_agents_are_recorded(self, make):
         played, told, last = [], {}, {}
         env = pm.record_results(pm.wrap(make(), 3, seed=0), played.append)
         observed = env.reset(seed=0)
@@ -274,7 +274,7 @@ AEC_GAMES = [
 
 class TestWhatItBrought:
     @pytest.mark.parametrize("make", AEC_GAMES)
-    def test_in_aec_it_is_what_last_told(self, make):
+    def test_aec_returns_equal_the_rewards_of_last(self, make):
         played = []
         told = play_aec(pm.record_results(both(make()), played.append))
         assert set(played[0].agents) == set(told)
@@ -604,7 +604,7 @@ class TestErrors:
             pm.record_results(both(make()), *sinks, **settings)
 
     @pytest.mark.parametrize("env", [None, 3, Countdown()])
-    def test_what_is_no_environment_is_refused(self, env):
+    def test_non_environment_raises(self, env):
         with pytest.raises(TypeError, match="env must be a PettingZoo"):
             pm.record_results(env, pm.Payoff(2))
 
@@ -615,7 +615,7 @@ def test_sinks_are_public(make):
     assert pm.record_results(pm.wrap(make(), 2), log).sinks == (log.record,)
 
 
-def test_a_step_before_reset_raises_what_the_environment_raises():
+def test_step_before_reset_raises_the_error_of_the_environment():
     env = pm.record_results(pm.wrap(StubAEC(), 2), Log())
     with pytest.raises(AttributeError):
         env.step(0)
@@ -736,7 +736,7 @@ class TestVectors:
         assert played[0] == pm.Episode([0, 1], [2.0, 2.0], [2, 2], agents=names)
         assert played[1] == pm.Episode([0, 1], [3.0, 3.0], [1, 3], agents=names)  # row 0 lived again
 
-    def test_what_the_policy_wrapper_was_told_is_found_through_other_wrappers(self):
+    def test_agents_of_the_policy_wrapper_are_found_through_other_wrappers(self):
         played = []
         env = pm.wrap(ScriptedVector(4, [[0, 1]], None), 3, seed=0, agents=["x", "y"], autoreset_mode="SameStep")
         env = pm.record_results(ClipReward(env, 0.0, 0.5), played.append)
@@ -774,7 +774,7 @@ class TestVectors:
             for index, assigner in enumerate(assigners):
                 assert list(outer[2 * episode + index].policies) == assigner.begin_episodes()[0].tolist()
 
-    def test_a_simulator_whose_rows_respawn_says_itself_what_is_over(self):
+    def test_end_episodes_records_rows_that_respawn(self):
         played = []
         vector = ScriptedVector(4, [[0, 1], [0, 1, 2, 3], []], Autoreset.SAME_STEP)
         env = pm.wrap(vector, ByRow2(), agents=2, resample_every=1, seed=0, autoreset_mode="Disabled")
@@ -839,7 +839,7 @@ class TestVectors:
         env.step(np.zeros(2, np.int64))
         assert played[0].scores == (0.0, 1.0)
 
-    def test_what_is_not_here_is_the_environments(self):
+    def test_missing_attributes_are_those_of_the_environment(self):
         env = pm.record_results(pm.wrap(ScriptedVector(2), 5, seed=0), Log())
         env.reset()
         assert env.policy_ids.shape == (2,)

@@ -23,7 +23,7 @@ class TestEpisode:
         with pytest.raises(dataclasses.FrozenInstanceError):
             episode.returns = ()
 
-    def test_what_is_left_out_is_every_seat_for_itself_by_its_return(self):
+    def test_defaults_are_one_side_per_seat_scored_by_return(self):
         episode = pm.Episode([2, 2], [0.5, 1.5])
         assert (episode.lengths, episode.sides, episode.scores) == ((0, 0), (0, 1), (0.5, 1.5))
         assert episode.agents == (0, 1)

@@ -37,7 +37,7 @@ class TestGames:
         assert found == {**expected, **{(j, i): -sign for (i, j), sign in expected.items()}}
 
     @given(episodes())
-    def test_it_is_what_the_contract_says(self, episode):
+    def test_games_follow_the_contract(self, episode):
         assert as_pairs(games(episode)) == contract(episode)
 
     @given(episodes(), st.randoms(use_true_random=False))

@@ -66,7 +66,7 @@ class TestNash:
         np.testing.assert_allclose(columns, [1 / 4, 3 / 4], atol=1e-9)
 
     @given(games, st.sampled_from([1e-12, 1.0, 1e15, 1e300]))
-    def test_nobody_has_an_answer_to_it(self, payoffs, unit):
+    def test_equilibrium_has_no_profitable_deviation(self, payoffs, unit):
         rows, columns = pm.nash(payoffs * unit, two_sided=True)
         assert is_probabilities(rows)
         assert is_probabilities(columns)
@@ -93,7 +93,7 @@ class TestNash:
         with pytest.raises(ArithmeticError, match="nash"):
             pm.nash([[0, 1], [1, 0]])
 
-    def test_without_scipy_the_error_says_what_to_install(self, monkeypatch):
+    def test_without_scipy_the_error_names_the_install_command(self, monkeypatch):
         real = builtins.__import__
 
         def no_scipy(name, *rest):

@@ -60,7 +60,7 @@ class TestCounts:
         np.testing.assert_array_equal(payoff.win_rates, before[0])
         np.testing.assert_array_equal(payoff.ratings().values, before[1])
 
-    def test_what_is_handed_out_is_the_callers_own(self):
+    def test_returned_arrays_are_copies(self):
         payoff = ledger([WIN])
         for value in (payoff.wins, payoff.losses, payoff.decayed.wins, payoff.win_rates, payoff.mean_returns):
             value[:] = 7
@@ -171,7 +171,7 @@ class TestMeanReturns:
 
 class TestGrowing:
     @pytest.mark.parametrize("decay", [1.0, 0.9])
-    def test_it_keeps_what_is_known(self, decay):
+    def test_growing_keeps_results(self, decay):
         payoff = ledger([WIN, WIN, DRAW], decay=decay)
         before = payoff.state_dict()["table"]
         payoff.grow(4)

@@ -67,13 +67,13 @@ class TestRatings:
         found = minimize(loss, np.zeros(6), method="BFGS", options={"gtol": 1e-9}).x
         np.testing.assert_allclose(bradley_terry(wins, prior).values / ELO, found - found.mean(), atol=1e-5)
 
-    def test_they_are_finite_when_somebody_won_everything(self):
+    def test_ratings_are_finite_if_a_policy_won_everything(self):
         ratings = ledger([WIN] * 10_000, num_policies=3).ratings()
         assert np.isfinite(ratings).all()
         assert ratings.values[0] > ratings.values[2] > ratings.values[1]
         assert (ratings.errors > 0.0).all()
 
-    def test_they_are_right_when_somebody_won_a_million_billion_games(self):
+    def test_ratings_are_precise_for_huge_counts(self):
         # By hand: 1e15 / (1 + odds**2) = prior for odds = sqrt(1e15), which is 400 * 15 points between the two.
         ratings = bradley_terry(np.array([[0.0, 1e15], [0.0, 0.0]]), prior=1.0)
         np.testing.assert_allclose(ratings.values, [3000.0, -3000.0], rtol=1e-6)

@@ -93,7 +93,7 @@ class TestPFSP:
 
     @pytest.mark.filterwarnings("error")
     @pytest.mark.parametrize("rates", [[1.0, 1.0], [[1.0, 1.0], [0.5, 1.0]]])
-    def test_weight_for_nobody_is_no_division_by_zero(self, rates):
+    def test_zero_weights_become_uniform(self, rates):
         np.testing.assert_array_equal(np.ravel(pm.pfsp(rates))[:2], 0.5)
 
     @pytest.mark.parametrize(

@@ -141,7 +141,7 @@ class TestLateAgents:
         live = (("a",), ("a", "b"), ("b", "c"), ())
         return parallel(mapping, live=live, possible_agents=None, seed=0, **settings)
 
-    def test_an_agent_that_comes_late_is_tagged_when_it_comes_and_changes_nobody(self):
+    def test_late_agent_is_tagged_and_others_keep_their_policies(self):
         env = self.late()
         seen = {}
         for infos in (env.reset()[1], step(env), step(env)):
@@ -194,7 +194,7 @@ class TestLateAgents:
             step(env)
         assert envs[0].policy_ids == envs[1].policy_ids
 
-    def test_who_plays_whom_does_not_depend_on_what_is_looked_at(self):
+    def test_assignment_does_not_depend_on_reads(self):
         looks = [lambda env: None, lambda env: env.infos, lambda env: env.last(), lambda env: env.policy_ids]
         played = []
         for look in looks:
@@ -407,7 +407,7 @@ class TestForcedMatchups:
             env.reset(options={"policy_ids": {"z": 0}})
         assert env.assigner.episode[0] == -1
 
-    def test_none_forces_nobody(self):
+    def test_forced_none_forces_no_agent(self):
         env = parallel(4, seed=0)
         env.reset(options={"policy_ids": None})
         assert env.policy_ids == env.assigner.assignment()
@@ -487,7 +487,7 @@ class TestWaysIn:
             assert parallel(mapping).reset()[1] == {"a": {"policy_id": 0}, "b": {"policy_id": 0}}
 
     @pytest.mark.parametrize("env", [None, 3, "classic/chess_v6", StubParallel, object()])
-    def test_what_is_no_environment_is_refused(self, env):
+    def test_non_environment_raises(self, env):
         with pytest.raises(TypeError, match="env must be"):
             pm.wrap(env, 4)
 
@@ -568,7 +568,7 @@ class TestWaysIn:
             ),
         ],
     )
-    def test_env_fns_refuse_what_no_environment_could_use(self, arguments, settings, error, message):
+    def test_env_fns_raise_for_settings_no_environment_accepts(self, arguments, settings, error, message):
         with pytest.raises(error, match=message):
             pm.env_fns(*arguments, **settings)
 

@@ -54,7 +54,7 @@ def test_the_first_episodes_draw_each_for_itself_in_the_warm_up():
     assert episodes(env, 5) == [by_numpy(5, 0, e, 1000) for e in (0, 1, 2, 2, 2)]
 
 
-def test_the_tag_is_a_plain_int_under_the_chosen_key_beside_what_the_environment_says():
+def test_tag_is_a_plain_int_beside_the_environments_entries():
     env = wrapped(seed=0, info_key="who")
     info = env.reset()[1]
     assert info == {"left": info["left"], "who": env.policy_ids}

@@ -76,7 +76,7 @@ class TestMarkovVectorEnvLaysTheNextEpisodesInfosOverTheTerminalOnes:
             assert before[policy] == pytest.approx(rewards)  # the vector's rewards have 32 bits
         assert after.keys() != returns.keys()
 
-    def test_the_assigner_is_found_behind_it_and_behind_what_keeps_a_venv(self):
+    def test_assigner_is_found_through_venv_wrappers(self):
         class KeepsVenv:  # as the wrappers of Stable-Baselines3 do
             def __init__(self, venv):
                 self.venv = venv

@@ -190,7 +190,7 @@ class TestInfosAssignedOnAWrapperShadowTheEnvironments:
         assert "hint" not in naive.infos["player_1"]
         assert ours.infos["player_1"] == ours.last()[4] == {"hint": 3, "policy_id": ours.policy_ids["player_1"]}
 
-    def test_so_nobody_can_assign_ours(self):
+    def test_infos_property_cannot_be_assigned(self):
         env = pm.wrap(tictactoe_v3.raw_env(), 4)
         env.reset()
         with pytest.raises(AttributeError):
@@ -221,7 +221,7 @@ class TestAgentsAreNotThereBeforeResetAndSomeComeInTheMiddle:
         return pytest.fail("nobody ever came late")
 
     @pytest.mark.parametrize(("environment", "api"), GENERATED)
-    def test_late_agents_get_the_policies_of_a_longer_draw_and_change_nobody(self, environment, api):
+    def test_late_agents_get_policies_of_a_longer_draw(self, environment, api):
         env = pm.wrap(environment.make(api), 1000, seed=5, resample_every=1)
         assert not hasattr(env, "possible_agents")
         first = self.play(env)
@@ -239,7 +239,7 @@ class TestAgentsAreNotThereBeforeResetAndSomeComeInTheMiddle:
 
 
 class TestADeadStepDeletesTheInfo:
-    def test_so_infos_are_read_afresh_and_what_was_read_before_stays_as_it_was(self):
+    def test_infos_are_fresh_dicts_at_each_read(self):
         env = pm.wrap(tictactoe_v3.env(), 1000)
         env.reset()
         agent = win(env).agent_selection
@@ -435,7 +435,7 @@ class TestTheConvertersHaveTheirOwnIdeaOfInfos:
 
 
 class TestTerminalInfosHoldAgentsThatAreGone:
-    def test_so_tagging_the_agents_that_are_left_tags_nobody(self):
+    def test_terminal_infos_of_removed_agents_are_tagged(self):
         class TagsTheLiving(BaseParallelWrapper):
             def step(self, actions):
                 *rest, infos = super().step(actions)
@@ -469,7 +469,7 @@ class TestTheTurnBasedConverterWritesIntoTheInfosItIsGiven:
         assert tags(infos) == wrapper.policy_ids
         assert infos["player_1"]["active_agent"] == "player_1"
 
-    def test_and_returns_four_values_once_nobody_is_left_and_ours_hands_them_on(self):
+    def test_four_values_without_agents_are_passed_on(self):
         env = pm.wrap(turn_based_aec_to_parallel(tictactoe_v3.env()), 1000)
         env.reset()
         for number, move in enumerate(MOVES):

@@ -76,7 +76,7 @@ class TestModes:
         assert ids(infos) == at(drawn, [0, 2, 1])
         assert "final_info" not in infos
 
-    def test_what_the_environment_says_in_final_info_stays_there_and_its_dicts_are_not_written_to(self):
+    def test_final_info_is_kept_and_not_written_to(self):
         said = {"x": np.arange(2), "final_info": {"r": np.ones(2)}, "_final_info": np.array([True, False])}
         kept = {**said, "final_info": dict(said["final_info"])}
         env = scripted(2, [[0]], SAME_STEP, infos=said)
@@ -147,7 +147,7 @@ class TestModes:
         assert ids(env.step(0)[4]) == at(drawn, [1])
 
     @needs_modes
-    def test_an_environment_whose_mode_nobody_says_is_refused_at_its_first_reset(self):
+    def test_undeclared_autoreset_mode_raises_at_the_first_reset(self):
         env = scripted(1, declared=False)
         with pytest.raises(ValueError, match=r"autoreset_mode must be given.*'NextStep', 'SameStep', 'Disabled'"):
             env.reset()
@@ -230,7 +230,7 @@ class TestAgreement:
             assert ids(inside.step(np.zeros(2, int))[4]) == ids(outside.step(np.zeros(2, int))[4])
         assert outside.assigner.episode.min() > 2
 
-    def test_a_vector_environment_of_one_class_agrees_with_what_its_ends_say(self):
+    def test_custom_vector_environment_follows_its_ends(self):
         env = pm.wrap(
             gymnasium.make_vec("CartPole-v1", num_envs=3, vectorization_mode="vector_entry_point"),
             1000,
@@ -583,7 +583,7 @@ class TestForcedMatchups:
             ({"blue": 9}, ValueError, r"\['blue'\] must be from 0 to 7"),
         ],
     )
-    def test_what_is_no_matchup_is_refused_before_the_environment_is_reset(self, forced, error, match):
+    def test_invalid_matchup_raises_before_the_environment_is_reset(self, forced, error, match):
         env = scripted(4, mapping=8, agents=["red", "blue"])
         with pytest.raises(error, match=match):
             env.reset(options={"policy_ids": forced})
@@ -601,7 +601,7 @@ class TestState:
         assert env.state_dict()["episode"].tolist() == [-1, 0]  # the row that ended has played episode 0
 
     @pytest.mark.parametrize("mode", MODES)
-    def test_a_run_that_resumes_plays_what_it_would_have_played(self, mode):
+    def test_resumed_vector_equals_an_uninterrupted_one(self, mode):
         env, drawn = scripted(3, [[0, 1, 2], [0, 1, 2]], mode, agents=3), table(1, ("a", "b", "c"))
         env.reset()
         env.step(0)
@@ -636,7 +636,7 @@ class TestState:
         assert env.policy_ids.tolist() == [5, drawn[1]]
         assert ids(env.step(0)[4]) == [6, 6]
 
-    def test_a_state_that_knows_an_agent_who_came_late_gives_the_rows_their_policies_and_no_more(self):
+    def test_state_with_a_late_agent_gives_rows_their_policies(self):
         script = [["red", "blue"], ["red", "blue", "late"], []]
         before = pm.wrap(StubParallel(script, possible_agents=["red", "blue"]), 1000, seed=1)
         before.reset(), before.step({}), before.step({})

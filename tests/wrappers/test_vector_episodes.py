@@ -50,7 +50,7 @@ class Model:
 
 @settings(max_examples=100, deadline=None)
 @given(data=st.data())
-def test_rows_play_what_their_environments_would_play_alone(data):
+def test_rows_get_the_assignment_of_their_environments_alone(data):
     mode = data.draw(st.sampled_from(Autoreset))
     num_envs, seats, every = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 3)), data.draw(st.integers(1, 3))
     models = [Model(index, seats, every) for index in range(num_envs)]
