@@ -1,4 +1,4 @@
-"""Environments with one fault each, that the tests of `check` name: `tests.cli_envs:clash`."""
+"""Environments with one fault each for tests of `check`, named as `tests.cli_envs:clash`."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from tests.stub_envs import StubAEC, StubParallel
 
 
 class Clean(StubParallel):
-    """Does nothing that stands out."""
+    """Has no fault."""
 
-    @cache  # noqa: B019  # the same space each time, as PettingZoo asks
+    @cache  # noqa: B019  # PettingZoo expects the same space object each time
     def observation_space(self, agent: Any) -> gymnasium.Space[Any]:
         return gymnasium.spaces.Discrete(1000)
 
@@ -70,7 +70,7 @@ class Warns(Clean):
 
 
 class Bare(Clean):
-    """Hands out no info for b."""
+    """Returns no info for b."""
 
     def step(self, actions: Any) -> Any:
         *rest, infos = super().step(actions)
@@ -133,7 +133,7 @@ class Infinite(Clean):
 
 
 class Leaks(Clean):
-    """Rewards count the episodes that the environment has played."""
+    """Rewards count the episodes of the environment, whatever the seed."""
 
     def step(self, actions: Any) -> Any:
         observations, _, *rest = super().step(actions)
@@ -150,14 +150,14 @@ class Raises(Clean):
 
 
 class BreaksContract(Clean):
-    """Its spaces are other objects each time they are asked for."""
+    """Its space methods return a new object at each call."""
 
     def action_space(self, agent: Any) -> gymnasium.Space[Any]:
         return gymnasium.spaces.Discrete(2)
 
 
 class Unclosable(Clean):
-    """Once it has played, its window or server is gone."""
+    """`close` fails after an episode, as if the window or server were gone."""
 
     def close(self) -> None:
         if self.resets >= 0:
@@ -165,7 +165,7 @@ class Unclosable(Clean):
 
 
 class Vanishes(StubAEC):
-    """Once an agent has ended, all others are gone without having ended."""
+    """When an agent ends, all others disappear without an end of their own."""
 
     def step(self, action: Any) -> None:
         ended = self.terminations[self.agent_selection]

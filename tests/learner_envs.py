@@ -13,7 +13,7 @@ Turn = tuple[Any, dict[Any, float], Sequence[Any]]
 
 
 class ScriptedAEC(AECEnv[Any, Any, Any]):
-    """Plays one script an episode, over and over: who moves, what everybody earns by it, and whom it ends.
+    """Repeats one script per episode: the agent to move, the rewards of all agents, and the agents that end.
 
     Observations are the number of turns played. `log` holds what was done: "reset", or (agent, action).
 
@@ -53,7 +53,7 @@ class ScriptedAEC(AECEnv[Any, Any, Any]):
         self.log.append("reset")
         self.options.append(None if options is None else dict(options))
         if options is not None:
-            options.clear()  # an environment may take what it understands
+            options.clear()  # environments may consume the options that they support
         self.seeds.append(seed)
         self.time = 0
         self.agents = list(self.possible_agents)

@@ -1,4 +1,4 @@
-"""Environments whose every step is injected: what they return, who dies, who comes late, what raises."""
+"""Environments with scripted steps: return values, deaths, late agents and errors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Infos = dict[Any, dict[str, Any]]
 
 
 class StubParallel(ParallelEnv[Any, Any, Any]):
-    """Plays a script: the agents that are there after each step, and the infos to hand out.
+    """Follows a script: the live agents after each step, and the infos to return.
 
     Args:
         live: Who is there after reset, after step 1, 2, ...; the episode ends when nobody is. Those who leave have
@@ -79,7 +79,7 @@ class StubParallel(ParallelEnv[Any, Any, Any]):
 
 
 class StubAEC(AECEnv[Any, Any, Any]):
-    """Agents move in turns; each dies after its number of turns. Infos are a plain attribute."""
+    """Agents move in turns; each ends after its number of turns. `infos` is a plain attribute."""
 
     metadata: ClassVar[dict[str, Any]] = {"name": "stub_aec_v0", "is_parallelizable": False}
     render_mode = None

@@ -1,4 +1,4 @@
-"""Gymnasium environments, single and vector, whose every end is known beforehand or drawn from their own seed."""
+"""Gymnasium environments, single and vector, with scripted ends or ends drawn from their own seed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ needs_modes = pytest.mark.skipif(
 
 
 def in_mode(vectorise: Any, fns: Sequence[Any], mode: Autoreset) -> Any:
-    """Returns a vector environment of Gymnasium's in this autoreset mode, where this version has it."""
+    """Returns one of Gymnasium's vector environments in this autoreset mode, if the installed version has it."""
     if KNOWS_MODES:
         return vectorise(fns, autoreset_mode=mode.value)
     if mode is not Autoreset.NEXT_STEP:
@@ -65,7 +65,7 @@ class Countdown(gymnasium.Env):
 
 
 class ScriptedVector(VectorEnv):
-    """A vector environment written as one class, which plays a script.
+    """A vector environment written as one class, which follows a script.
 
     Args:
         num_envs: How many rows there are.
@@ -121,7 +121,7 @@ class ScriptedVector(VectorEnv):
 
 
 class Mortal(ParallelEnv[str, Any, Any]):
-    """A Parallel environment whose agents die one after the other, and are still observed, as SuperSuit needs it."""
+    """A Parallel environment whose agents end one after the other but stay observed, as SuperSuit requires."""
 
     metadata: ClassVar[dict[str, Any]] = {"name": "mortal_v0"}
     render_mode = None
