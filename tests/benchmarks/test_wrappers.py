@@ -86,7 +86,7 @@ def pistonball():
 def whole_and_inner(make, rounds=300):
     """Returns the times of each wrapped step and of the bare step inside it.
 
-    The two share every step, so that what differs between steps does not come between them.
+    Both are measured in the same steps, so that differences between steps cancel.
     """
     bare = make()
     inner_step, inner, whole = bare.step, [], []
