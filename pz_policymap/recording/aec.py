@@ -96,7 +96,10 @@ class RecordResultsAEC(BaseWrapper[AgentID, ObsType, ActionType]):
     def _over(self) -> bool:
         state = self._state
         terminations, truncations = state.terminations, state.truncations
-        return all(terminations[agent] or truncations.get(agent, False) for agent in state.agents)
+        for agent in state.agents:  # noqa: SIM110  # `all` takes twice as long to find the first live agent
+            if not (terminations[agent] or truncations.get(agent, False)):
+                return False
+        return True
 
     def _finish(self, episode: RunningEpisode) -> None:
         self._episode = None

@@ -14,6 +14,8 @@ from pz_policymap.recording.rewards import reward_number
 from pz_policymap.results.episode import Episode
 from pz_policymap.results.sums import added
 
+_NUMBERS = (float, int)
+
 Score = Callable[[dict[Any, float], dict[Any, Any]], Mapping[Any, float]]
 
 
@@ -59,7 +61,7 @@ class Recording:
                 raise self.untagged(agent)
             if not math.isfinite(returns[agent]):
                 raise ValueError(f"rewards must be finite, got the sum {returns[agent]} for agent {agent!r}")
-        scores = dict(returns)
+        scores: dict[Any, float] = {}
         if self.score is not None:
             given = self.score(dict(returns), infos)
             if not isinstance(given, Mapping) or any(agent not in given for agent in agents):
@@ -162,7 +164,7 @@ class RunningEpisode:
                 if not self._is_agent(agent, infos):
                     continue
                 sums[agent], self._lengths[agent] = (0.0, 0.0), 0
-            number = reward if reward.__class__ is float else reward_number(agent, reward)
+            number = reward if reward.__class__ in _NUMBERS else reward_number(agent, reward)
             if number:
                 sums[agent] = added(*sums[agent], number)
 
