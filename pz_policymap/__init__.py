@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from pz_policymap.pool.snapshot_pool import SnapshotPool as SnapshotPool
     from pz_policymap.randomness.draw import Draw as Draw
     from pz_policymap.randomness.draw import EnvDraw as EnvDraw
+    from pz_policymap.recording.finished import finished_episodes as finished_episodes
     from pz_policymap.recording.record import record_results as record_results
     from pz_policymap.results.episode import Episode as Episode
     from pz_policymap.results.meta_strategies import alpha_rank as alpha_rank
@@ -101,6 +102,7 @@ _HOME = {
     "Draw": "randomness.draw",
     "EnvDraw": "randomness.draw",
     "record_results": "recording.record",
+    "finished_episodes": "recording.finished",
     "Episode": "results.episode",
     "Payoff": "results.payoff",
     "PolicyStatistics": "results.statistics",

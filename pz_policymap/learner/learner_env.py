@@ -23,6 +23,9 @@ from pz_policymap.learner.seats import common_spaces, possible_seats
 from pz_policymap.mappings.conversion import MappingLike, as_mapping
 from pz_policymap.policies.action_masks import flat_mask, without_mask
 from pz_policymap.policies.seat_policies import SeatPolicies
+from pz_policymap.recording.finished import FINISHED
+from pz_policymap.recording.record import recorders_in
+from pz_policymap.results.episode import Episode
 from pz_policymap.wrappers.find import find_policy_wrapper
 from pz_policymap.wrappers.pettingzoo_tags import Info
 
@@ -35,7 +38,8 @@ class LearnerEnv(gymnasium.Env[Any, Any]):
     The learner controls the seat that the mapping assigns to it, which may change from episode to episode. Between its
     turns the others move, and its rewards are summed up, as `record_results` counts them. An episode that ends before
     its first turn is followed by the next. After the learner's end the others play on, so that `record_results`
-    inside sees whole episodes: without them, results would be biased.
+    inside sees whole episodes: without them, results would be biased. The learner's last info holds the episodes that
+    were recorded, for `finished_episodes`.
 
     The action mask, in the observation or in the info, is returned by `action_masks()`, as MaskablePPO expects, and is
     removed from the observation. Of PettingZoo's `{"observation": ..., "action_mask": ...}`, the observation remains.
@@ -116,6 +120,8 @@ class LearnerEnv(gymnasium.Env[Any, Any]):
         self._episode = 0  # number of episodes since the last seed
         self._mask: Any = None
         self._playing = False
+        self._recorder = next(recorders_in(env), None)
+        self._finished: tuple[Episode, ...] = ()  # those that no info has reported yet
 
     @property
     def agent(self) -> Any:
@@ -218,6 +224,7 @@ class LearnerEnv(gymnasium.Env[Any, Any]):
             if (yield from episodes.play((), self.play_out)):
                 self._playing = True
                 return self._seen()
+            self._collect()
             seed = None
         raise ValueError(f"env must give the learner a turn, got {_MOST_EPISODES} episodes in a row without one")
 
@@ -238,6 +245,10 @@ class LearnerEnv(gymnasium.Env[Any, Any]):
         goes_on = yield from episodes.play((action,), self.play_out)
         observation, info = self._seen()
         self._playing = goes_on
+        if not goes_on:
+            self._collect()
+            if self._finished:
+                info[FINISHED], self._finished = self._finished, ()
         # An agent that is removed without flags has terminated.
         terminated, truncated = (False, False) if goes_on else episodes.ended or (True, False)
         return observation, episodes.take_reward(), terminated, truncated, info
@@ -258,6 +269,11 @@ class LearnerEnv(gymnasium.Env[Any, Any]):
             return answered(asking)
         with self._generators.in_place():
             return answered(asking)
+
+    def _collect(self) -> None:
+        """Keeps the episode that the recorder inside has finished, if there is one."""
+        if self._recorder is not None and self._recorder.finished is not None:
+            self._finished += (self._recorder.finished,)
 
     def _check_seat(self, agent: Any) -> None:
         """Raises a ValueError if the learner holds an unforeseen seat with other spaces."""

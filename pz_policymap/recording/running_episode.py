@@ -30,12 +30,9 @@ class Recording:
 
     Raises:
         TypeError: If an argument has the wrong type.
-        ValueError: If there is no sink.
     """
 
     def __init__(self, sinks: Sequence[Any], team_of: GroupOf | None, score: Score | None, info_key: str) -> None:
-        if not sinks:
-            raise ValueError("sinks must hold at least one sink, such as a Payoff, got none")
         self.sinks = tuple(_receiver(sink) for sink in sinks)
         self._team_of = None if team_of is None else group_rule("team_of", team_of)
         if score is not None and not callable(score):
@@ -49,8 +46,10 @@ class Recording:
         returns: Mapping[Any, float],
         lengths: Mapping[Any, int],
         infos: dict[Any, Any],
-    ) -> None:
-        """Sends an episode to all sinks, even if one of them raises. All arguments are dicts by agent, in seat order.
+    ) -> Episode:
+        """Makes an episode and sends it to all sinks, even if one of them raises.
+
+        All arguments are dicts by agent, in seat order.
 
         Raises:
             ValueError: If an agent has no policy or no finite return, or is missing in the result of `score`.
@@ -78,6 +77,7 @@ class Recording:
             agents=agents,
         )
         all_of([partial(sink, episode) for sink in self.sinks])
+        return episode
 
     def untagged(self, agent: Hashable) -> ValueError:
         """Returns the error about an agent without a tag in its infos."""
@@ -168,10 +168,10 @@ class RunningEpisode:
             if number:
                 sums[agent] = added(*sums[agent], number)
 
-    def finish(self) -> None:
-        """Sends the episode to the sinks."""
+    def finish(self) -> Episode:
+        """Sends the episode to the sinks, and returns it."""
         returns = {agent: total for agent, (total, _) in self._sums.items()}
-        self._recording.finish(self.policies, returns, self._lengths, self._infos)
+        return self._recording.finish(self.policies, returns, self._lengths, self._infos)
 
     def _tag(self, agent: Any, infos: Mapping[Any, Any]) -> int | None:
         key, info = self._recording.info_key, infos.get(agent)

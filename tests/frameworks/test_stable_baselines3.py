@@ -16,6 +16,7 @@ from pettingzoo.classic import connect_four_v3, rps_v2
 from sb3_contrib import MaskablePPO, RecurrentPPO
 from sb3_contrib.common.maskable.evaluation import evaluate_policy
 from stable_baselines3 import DQN, PPO
+from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.env_checker import check_env
 from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecMonitor
 
@@ -207,6 +208,30 @@ def test_policies_and_mapping_can_be_replaced_during_training(vectorise):
         model.learn(64, reset_num_timesteps=False)
     finally:
         venv.close()
+
+
+def recorded_rps():
+    tagged = pm.wrap(rps_v2.parallel_env(max_cycles=4), SEATED, resample_every=1)
+    return pm.LearnerEnv(pm.record_results(tagged), {1: rock})
+
+
+@pytest.mark.parametrize("vectorise", [DummyVecEnv, SubprocVecEnv])
+def test_vector_infos_fill_a_ledger_in_the_parent(vectorise):
+    payoff, monitored = pm.Payoff(2), []
+
+    class Collect(BaseCallback):
+        def _on_step(self):
+            for episode in pm.finished_episodes(self.locals["infos"]):
+                payoff.record(episode)
+            monitored.extend(info["episode"] for info in self.locals["infos"] if "episode" in info)
+            return True
+
+    venv = VecMonitor(vectorise([recorded_rps, recorded_rps]))
+    try:
+        small(PPO, venv).learn(64, callback=Collect())
+    finally:
+        venv.close()
+    assert payoff.games[0, 1] == len(monitored) == 64 // 4
 
 
 @pytest.fixture(scope="module")
