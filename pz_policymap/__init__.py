@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from pz_policymap.evaluation.play import play as play
     from pz_policymap.evaluation.tournament import tournament as tournament
     from pz_policymap.learner.learner_env import LearnerEnv as LearnerEnv
+    from pz_policymap.learner.vector import LearnerVectorEnv as LearnerVectorEnv
     from pz_policymap.mappings.balanced import Balanced as Balanced
     from pz_policymap.mappings.base import PolicyMapping as PolicyMapping
     from pz_policymap.mappings.fixed import ByEnvIndex as ByEnvIndex
@@ -117,6 +118,7 @@ _HOME = {
     "act": "batching.act",
     "RecurrentState": "batching.recurrent_state",
     "LearnerEnv": "learner.learner_env",
+    "LearnerVectorEnv": "learner.vector",
     "play": "evaluation.play",
     "tournament": "evaluation.tournament",
     "Entrant": "policies.entrant",
