@@ -92,9 +92,6 @@ class LearnerEpisodes(ABC):
         reward, self._reward = self._reward, 0.0
         return reward
 
-    def _earn(self, reward: Any) -> None:
-        self._reward += reward if reward.__class__ is float else reward_number(self.agent, reward)
-
     def _follow(self) -> None:
         """Gives agents that joined mid-episode their policies; raises if the policy of an agent has changed."""
         tags = self._wrapper.tags
@@ -131,7 +128,7 @@ class AECEpisodes(LearnerEpisodes):
         while True:
             for action in actions:
                 env.step(action)
-                self._earn(state.rewards.get(learner))
+                self._reward += reward_number(learner, state.rewards.get(learner))
             if not state.agents:
                 break
             agent, actions = state.agent_selection, ()
@@ -188,7 +185,7 @@ class ParallelEpisodes(LearnerEpisodes):
             actions = ()
             outcome = env.step({agent: chosen[agent] for agent in movers})
             observations, rewards, terminations, truncations, infos = outcome
-            self._earn(rewards.get(learner))  # some environments pay dead agents, too
+            self._reward += reward_number(learner, rewards.get(learner))  # some environments pay dead agents, too
             self._look((observations, infos))
             over = bool(terminations.get(learner, False)), bool(truncations.get(learner, False))
             if self.ended is None and any(over):

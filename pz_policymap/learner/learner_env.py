@@ -118,7 +118,7 @@ class LearnerEnv(gymnasium.Env[Any, Any]):
         self._generators: IsolatedRandomness | None = None
         self._opponent_seed: int | None = None
         self._episode = 0  # number of episodes since the last seed
-        self._mask: Any = None
+        self._observes_numbers = isinstance(self.observation_space, Discrete)
         self._playing = False
         self._recorder = next(recorders_in(env), None)
         self._finished: tuple[Episode, ...] = ()  # those that no info has reported yet
@@ -184,7 +184,7 @@ class LearnerEnv(gymnasium.Env[Any, Any]):
         """
         if self._episodes.agent is None:
             raise ResetNeeded("action_masks cannot be called before reset")
-        return flat_mask(self._mask, self.action_space)
+        return flat_mask(mask_of(*self._episodes.seen), self.action_space)
 
     @override
     def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Any, Info]:
@@ -283,9 +283,8 @@ class LearnerEnv(gymnasium.Env[Any, Any]):
 
     def _seen(self) -> tuple[Any, Info]:
         observation, info = self._episodes.seen
-        self._mask = mask_of(observation, info)
         observation = without_mask(observation)
-        if isinstance(self.observation_space, Discrete) and isinstance(observation, np.ndarray):
+        if self._observes_numbers and isinstance(observation, np.ndarray):
             # Trainers expect a number, and some environments return an array with one element.
             observation = observation.reshape(-1)[0]
         return observation, dict(info)

@@ -14,8 +14,6 @@ from pz_policymap.recording.rewards import reward_number
 from pz_policymap.results.episode import Episode
 from pz_policymap.results.sums import added
 
-_NUMBERS = (float, int)
-
 Score = Callable[[dict[Any, float], dict[Any, Any]], Mapping[Any, float]]
 
 
@@ -164,7 +162,7 @@ class RunningEpisode:
                 if not self._is_agent(agent, infos):
                     continue
                 sums[agent], self._lengths[agent] = (0.0, 0.0), 0
-            number = reward if reward.__class__ in _NUMBERS else reward_number(agent, reward)
+            number = reward_number(agent, reward)
             if number:
                 sums[agent] = added(*sums[agent], number)
 
