@@ -165,7 +165,7 @@ def _recipe(session: nox.Session, name: str, *requirements: str, **env: str) -> 
 @nox.session
 def benchmarks(session: nox.Session) -> None:
     """Prints one table of cost ratios with their targets."""
-    session.install(".[test]", "pytest-benchmark", TORCH)
+    session.install(".[test]", "pytest-benchmark", "stable-baselines3==2.9.2", TORCH)
     options = ("--override-ini=addopts=", "--import-mode=importlib", "--benchmark-quiet")
     session.run("python", "-m", "pytest", "-q", *options, "tests/benchmarks", *session.posargs)
 

@@ -174,24 +174,30 @@ def test_eight_learners_that_ask_a_network_together(report):
             rng = random.Random(step)
             actions = np.array([legal(mask, rng) if any(mask) else 0 for mask in envs.call("action_masks")])
             own.append(timed(envs.step, actions)[0])
-    separate, together = map(statistics.median, times)
-    report("eight tic-tac-toe learners, 2x256 network", "the same, one by one", together / separate, 0.6, 0.8)
+    ratio = statistics.median(together / separate for separate, together in zip(*times, strict=True))
+    report("eight tic-tac-toe learners, 2x256 network", "the same, one by one", ratio, 0.6, 0.8)
 
 
-def test_learner_step_against_a_network_of_stable_baselines3(report):
+@pytest.mark.parametrize(
+    ("name", "settings"), [("pettingzoo.classic.rps.rps", {}), ("mpe2.simple_spread_v3", {"N": 2})]
+)
+def test_learner_step_against_a_network_of_stable_baselines3(report, name, settings):
     sb3 = pytest.importorskip("stable_baselines3", reason="needs stable-baselines3")
     pytest.importorskip("torch").set_num_threads(1)
-    rps = pytest.importorskip("pettingzoo.classic.rps.rps").raw_env
-    model = sb3.PPO("MlpPolicy", pm.LearnerEnv(pm.wrap(rps(), FIRST), {1: last_legal}), device="cpu")
+    make = pytest.importorskip(name).raw_env
+    settings = {"max_cycles": 1000, **settings}
+    model = sb3.PPO("MlpPolicy", pm.LearnerEnv(pm.wrap(make(**settings), FIRST), ["random"] * 2), device="cpu")
 
     def ask(observation, agent, info):
         return int(model.predict(np.asarray(observation))[0])
 
-    learner = pm.LearnerEnv(pm.wrap(rps(max_cycles=1000), FIRST), {1: model})
-    by_hand = ByHand(rps(max_cycles=1000), ask)
-    by_hand.reset(), learner.reset()
-    theirs, ours = map(
-        statistics.median,
-        zip(*[(timed(by_hand.step, 0)[0], timed(learner.step, 0)[0]) for _ in range(500)], strict=True),
-    )
-    report("LearnerEnv.step, PPO as the opponent", "a loop that calls the same predict", ours / theirs, 1.15, 1.5)
+    environments = ByHand(make(**settings), ask), pm.LearnerEnv(pm.wrap(make(**settings), FIRST), {1: model})
+    times = [], []
+    for env in environments:
+        env.reset()
+    for _ in range(500):
+        for env, own in zip(environments, times, strict=True):
+            own.append(timed(env.step, 0)[0])
+    theirs, ours = map(statistics.median, times)
+    what = f"LearnerEnv.step, PPO as the opponent, {name.split('.')[-1]}"
+    report(what, "a loop that calls the same predict", ours / theirs, 1.15, 1.5)
