@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from operator import attrgetter
 from typing import Any, Generic
 
 from pettingzoo.utils.env import AgentID
@@ -54,6 +55,8 @@ class PolicyTags(PolicyWrapper, Generic[AgentID]):
         """
         self._require_reset("policy_ids")
         return {agent: tag[self.info_key] for agent, tag in self._tags.items()}
+
+    tags = property(attrgetter("_tags"))  # one dict per episode, which grows as agents join
 
     @override
     def _unfinished(self) -> bool:
