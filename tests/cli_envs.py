@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import warnings
 from functools import cache
@@ -172,3 +173,12 @@ class Vanishes(StubAEC):
         super().step(action)
         if ended:
             self.agents = []
+
+
+class Prints(Clean):
+    """Prints when it is made, as does a library below it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        print("from Python")  # noqa: T201
+        os.write(1, b"from C")
