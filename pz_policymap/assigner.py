@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import reprlib
 import secrets
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from pz_policymap.arguments import distinct_agents, in_order, integer, row_numbers, seed_of
 from pz_policymap.assigner_state import LAST, NEVER, AssignerState, checked_state, saved_state, settings_of
 from pz_policymap.assignment import (
-    Drawn,
     Numbers,
-    PolicyIds,
+    as_drawn,
     cadence_of,
     check_mapping,
     check_needs,
@@ -23,7 +23,7 @@ from pz_policymap.assignment import (
     redrawn,
     seats_among,
 )
-from pz_policymap.mappings.base import PolicyMapping
+from pz_policymap.mappings.base import PolicyIds, PolicyMapping
 from pz_policymap.mappings.conversion import MappingLike, as_mapping
 from pz_policymap.randomness.philox import Seed, Source
 
@@ -91,11 +91,14 @@ class PolicyAssigner:
         self._draw_episode = np.full(self.num_envs, -1, np.int64)
         self._redraw_from: NDArray[np.int64] | None = None  # the episode at which `set_mapping` requested a draw
         self._repeats: NDArray[np.bool_] | None = None  # no episode begun since a state was loaded
-        undrawn = read_only(np.full((self.num_envs, len(self._fixed_agents or ())), -1, np.int32))
-        self._drawn = Drawn(self._fixed_agents or (), undrawn, self._mapping, self._mapping, [])
+        agents = self._fixed_agents or ()
+        undrawn = np.full((self.num_envs, len(agents)), -1, np.int32)
+        self._drawn = as_drawn(agents, undrawn, self._mapping, self._mapping, [])
 
     def __repr__(self) -> str:
-        return f"PolicyAssigner({self._mapping!r}, {list(self.agents)}, num_envs={self.num_envs}, seed={self.seed})"
+        agents = reprlib.repr(list(self.agents))  # the first six
+        settings = f"num_envs={self.num_envs}, resample_every={self.cadence.resample_every}, seed={self.seed}"
+        return f"PolicyAssigner({self._mapping!r}, agents={agents}, {settings})"
 
     @property
     def mapping(self) -> PolicyMapping:
@@ -140,12 +143,23 @@ class PolicyAssigner:
         """
         return self._drawn.policy_ids
 
-    def assignment(self, row: int = 0) -> dict[Any, int]:
-        """Returns the assignment of one environment, agent to policy; empty before its first draw."""
-        integer("row", row, 0, self.num_envs - 1)
+    def assignment(self, row: int = 0, agents: Iterable[Hashable] | None = None) -> dict[Any, int]:
+        """Returns the assignment of one environment, agent to policy; empty before its first draw.
+
+        Args:
+            row: Row of the environment, >= 0.
+            agents: The agents to include. None: all.
+
+        Raises:
+            TypeError, ValueError, KeyError: If `row` is not a row, or if an agent has no seat.
+        """
+        row = integer("row", row, 0, self.num_envs - 1)
         if self._draw_episode[row] < 0:
             return {}
-        return dict(zip(self._drawn.agents, self._drawn.policy_ids[row].tolist(), strict=True))
+        seats, policies = self._drawn.seats, self._drawn.policy_ids[row]
+        if agents is None:
+            return dict(zip(seats, policies.tolist(), strict=True))
+        return {agent: int(policies[seats[agent]]) for agent in agents}
 
     def begin_episodes(
         self,
@@ -214,7 +228,9 @@ class PolicyAssigner:
 
         The mapping is called with the longer seat list, at the episode and with the weights of the draw, and only the
         policies of the new agents are used. All other agents keep theirs.
-        It is an error if there are several environments, if no draw has been made, or if the mapping needs all seats.
+
+        Raises:
+            ValueError: If there are several environments, if no draw has been made, or if the mapping needs all seats.
         """
         agents = in_order("agents", agents)
         if self._source is None:
@@ -272,7 +288,6 @@ class PolicyAssigner:
         self._repeats = np.ones(self.num_envs, np.bool_)
 
     def _settings(self) -> dict[str, Any]:
-        """Returns the entries of a state that must be those of the assigner that loads it."""
         return settings_of(self._mapping, self.cadence, self.num_envs, self.env_index, self._fixed_agents)
 
     def _checked(self, mapping: MappingLike) -> PolicyMapping:
