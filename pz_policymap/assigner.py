@@ -153,7 +153,8 @@ class PolicyAssigner:
         Raises:
             TypeError, ValueError, KeyError: If `row` is not a row, or if an agent has no seat.
         """
-        row = integer("row", row, 0, self.num_envs - 1)
+        if type(row) is not int or not 0 <= row < self.num_envs:
+            row = integer("row", row, 0, self.num_envs - 1)
         if self._draw_episode[row] < 0:
             return {}
         seats, policies = self._drawn.seats, self._drawn.policy_ids[row]
@@ -196,12 +197,12 @@ class PolicyAssigner:
             source = Source(secrets.randbits(128))
         index = slice(None) if rows is None else row_numbers("rows", rows, self.num_envs)
         begun = np.zeros_like(self._episode) if restart else self._episode[index] + 1
-        due = self.cadence.due(begun) if restart else self._due(index, begun)
         drawing, episode = index, begun
-        if np.count_nonzero(due) < len(due):
-            drawing = np.flatnonzero(due) if isinstance(index, slice) else index[due]
-            episode = begun[due]
-
+        if not restart and (self.cadence.resample_every > 1 or self._repeats is not None):  # otherwise all draw
+            due = self._due(index, begun)
+            if np.count_nonzero(due) < len(due):
+                drawing = np.flatnonzero(due) if isinstance(index, slice) else index[due]
+                episode = begun[due]
         drawn = self._drawn
         numbers = Numbers(source, self.cadence, self.env_index)
         if len(episode):
@@ -217,17 +218,14 @@ class PolicyAssigner:
             self._redraw_from[drawing] = NEVER
         if self._repeats is not None:
             self._repeats[index] = False
-        if isinstance(index, slice):
-            self._episode = begun
-        else:
-            self._episode[index] = begun
+        self._episode[index] = begun
         return drawn.policy_ids
 
     def add_agents(self, agents: Sequence[Hashable]) -> None:
         """Adds agents that join mid-episode in a single environment; they keep their policies until the next draw.
 
-        The mapping is called with the longer seat list, at the episode and with the weights of the draw, and only the
-        policies of the new agents are used. All other agents keep theirs.
+        The mapping assigns policies to the longer seat list, at the episode and with the weights of the draw. All other
+        agents keep their policies.
 
         Raises:
             ValueError: If there are several environments, if no draw has been made, or if the mapping needs all seats.
@@ -258,8 +256,7 @@ class PolicyAssigner:
 
         Args:
             unfinished: Whether each environment is mid-episode, so that a resumed run repeats that episode: a bool, or
-                a boolean array of shape `(num_envs,)`. Ignored for environments without an episode since a state was
-                loaded.
+                bools of shape `(num_envs,)`. Ignored for environments without an episode since a state was loaded.
         """
         midway = np.asarray(unfinished, np.bool_)
         if self._repeats is not None:
@@ -276,7 +273,7 @@ class PolicyAssigner:
         that draw, agents that join mid-episode follow the new mapping.
 
         Args:
-            state: What `state_dict` returned, in this process or another.
+            state: A state from `state_dict`, of this or of another process.
 
         Raises:
             TypeError, ValueError: If `state` is damaged or does not fit this assigner. Nothing has changed then.

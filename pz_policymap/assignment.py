@@ -244,9 +244,9 @@ def joined(drawn: Drawn, numbers: Numbers, draw_episode: IntArray, agents: Seque
 
     The mapping is called with the longer seat list at the episode of the draw, and only the new seats are used.
     """
-    late = [agent for agent in dict.fromkeys(agents) if agent not in drawn.seats]
-    if not late:
+    if all(map(drawn.seats.__contains__, agents)):
         return drawn
+    late = [agent for agent in dict.fromkeys(agents) if agent not in drawn.seats]
     if len(drawn.policy_ids) > 1:
         raise ValueError(f"agents must be the same in all environments, got {late}, not among {list(drawn.seats)}")
     if drawn.bound.needs_all_seats:

@@ -149,7 +149,7 @@ class Draw:
             groups = {seat // 4: self._words(seat // 4, word) for seat in self._seats}
             words = np.stack([groups[seat // 4][:, seat % 4] for seat in self._seats], axis=1)
         elif self.num_seats <= 4:
-            words = self._words(0, word)[:, : self.num_seats]
+            words = self._source.words(self.env_index, 0, self.episode, word)[:, : self.num_seats]
         elif self.num_envs == 1:
             num_groups = -(-self.num_seats // 4)
             words = self._source.groups(int(self.env_index[0]), num_groups, int(self.episode[0]), word)
@@ -177,7 +177,8 @@ class Draw:
             ValueError: If it is out of range.
         """
         # Scaling by a power of two is exact, so the product rounds as `uniform() * high` does, never up to `high`.
-        integer("high", high, 1, MAX_INDEX)
+        if type(high) is not int or not 0 < high <= MAX_INDEX:
+            high = integer("high", high, 1, MAX_INDEX)
         return (self.bits(stream) * (high * 2.0**-53)).astype(np.int32)
 
     def select(self, seats: Sequence[int]) -> Draw:

@@ -95,11 +95,13 @@ class Source:
     def _run(self, count: int, env_index: int, group: int, episode: int, stream: int) -> Words:
         """Returns the words of `count` environments with consecutive indices, at one episode."""
         # NumPy increments the counter, a number of 256 bits, before each four words.
-        if env_index:
-            self._counter["counter"] = (env_index - 1, group, episode, stream)
-        else:
-            before = (stream << 128 | episode << 64 | group) - 1  # this borrow may wrap around at 0
-            self._counter["counter"] = (_WORD, before & _WORD, before >> 64 & _WORD, before >> 128 & _WORD)
+        counter = [env_index, group, episode, stream]
+        for i, word in enumerate(counter):
+            if word:
+                counter[i] = word - 1
+                break
+            counter[i] = _WORD  # borrows from the next word
+        self._counter["counter"] = counter
         self._native.state = self._state  # type: ignore[assignment]  # NumPy's stubs want its own arrays
         words: Words = self._native.random_raw(4 * count)
         return words.reshape(count, 4)

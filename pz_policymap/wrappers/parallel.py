@@ -68,7 +68,7 @@ class PolicyMapParallel(PolicyTags[AgentID], BaseParallelWrapper[AgentID, ObsTyp
         self._over = not self._unfinished()
         outcome = self.env.reset(seed=seed, options=options)
         self._failed = True  # until nothing can raise any more
-        if not (isinstance(outcome, (tuple, list)) and len(outcome) == 2 and isinstance(outcome[0], Mapping)):
+        if not (type(outcome) in (tuple, list) and len(outcome) == 2 and isinstance(outcome[0], (dict, Mapping))):
             raise TypeError(f"reset must return (observations, infos), two dicts, got {outcome!r} from {self.env}")
         observations, infos = outcome
         self._begin_episode(infos, seed, forced)

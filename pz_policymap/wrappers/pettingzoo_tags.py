@@ -72,6 +72,8 @@ class PolicyTags(PolicyWrapper, Generic[AgentID]):
 
     def _take_forced(self, options: Info | None) -> tuple[dict[AgentID, int], Info | None]:
         """Returns the forced policies by agent, and the environment's share of reset's options."""
+        if options is None:
+            return {}, None
         (forced,), options = taken(options, FORCED)
         if forced is None:
             return {}, options
