@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from copy import copy
 from functools import cached_property
-from inspect import getattr_static
 from typing import Any
 
 import numpy as np
@@ -126,7 +125,7 @@ class PolicyMapping(ABC):
             return self
         bound = copy(self)
         for name, value in vars(self).items():
-            if isinstance(getattr_static(type(self), name, None), cached_property):
+            if isinstance(getattr(type(self), name, None), cached_property):
                 del bound.__dict__[name]  # what was computed from the old children
             else:
                 bound.__dict__[name] = _bound(value, ask)
