@@ -102,7 +102,10 @@ class LearnerEnv(gymnasium.Env[Any, Any]):
             raise TypeError(f"env must be a PettingZoo AECEnv or ParallelEnv, got {env!r} ({type(env).__name__})")
         self._wrapper = find_policy_wrapper(env)
         if getattr(env, "possible_agents", None) is None:
-            raise ValueError(f"env must have possible_agents, whose spaces become the learner's, got {env}")
+            raise ValueError(
+                f"env must have possible_agents, whose spaces become the learner's, got {env}; "
+                f"reset it before it is wrapped if it knows its agents only then"
+            )
         self.env = env
         self.learner = integer("learner", learner, 0, MAX_INDEX)
         self.play_out = boolean("play_out", play_out)

@@ -242,6 +242,48 @@ def test_a_policy_with_reset_is_reset_once_per_seat_and_episode():
     assert seats.act_together({"b": None}, {"b": {}}) == {"b": 3}
 
 
+def test_predict_with_reset_is_reset_once_per_seat_and_episode():
+    class Resets(Recorder, Stateful):
+        pass
+
+    policy = Resets()
+    seats = SeatPolicies({1: policy}, None)
+    for _ in range(3):
+        seats.begin({"a": 1, "b": 1}, seed=0)
+    assert policy.resets == 6
+
+
+def test_predict_shared_by_two_policy_ids_is_one_batch_whose_states_are_apart():
+    policy = Recorder()
+    seats = SeatPolicies([policy, policy], None)
+    for size in ([1, 1], [2]):  # its first call shows whether it has a state
+        policy.calls.clear()
+        seats.begin({"a": 0, "b": 1}, seed=0)
+        seats.act_together({"a": np.zeros(2), "b": np.ones(2)}, {"a": {}, "b": {}})
+        assert [len(observation) for observation, *_ in policy.calls] == size
+
+
+def test_predict_with_observations_of_unequal_shapes_gets_one_at_a_time():
+    policy = Recorder()
+    seats = SeatPolicies([policy], None)
+    seats.begin({"a": 0, "b": 0}, seed=0)
+    for _ in range(2):
+        seats.act_together({"a": np.zeros(2), "b": np.zeros(3)}, {"a": {}, "b": {}})
+    assert [observation.shape for observation, *_ in policy.calls] == [(1, 2), (1, 3)] * 2
+
+
+def test_predict_gets_nested_observations_stacked_and_returns_nested_actions():
+    class Nested:
+        def predict(self, observation):
+            return {"x": observation["x"] + 1, "y": observation["y"]}, None
+
+    seats = SeatPolicies([Nested()], None)
+    seats.begin({"a": 0, "b": 0}, seed=0)
+    seen = {agent: {"x": np.array(number), "y": np.array([number])} for number, agent in enumerate("ab")}
+    actions = seats.act_together(seen, {"a": {}, "b": {}})
+    assert {agent: (int(a["x"]), a["y"].tolist()) for agent, a in actions.items()} == {"a": (1, [0]), "b": (2, [1])}
+
+
 def test_a_policy_that_takes_rng_gets_a_generator_of_its_own_per_seat_and_episode():
     seats = SeatPolicies([draws, functools.partial(draws)], None)
 

@@ -27,6 +27,7 @@ from supersuit.vector import ConcatVecEnv, MarkovVectorEnv
 
 import pz_policymap as pm
 from pz_policymap.wrappers.autoreset import Autoreset
+from tests.learner_envs import ScriptedAEC
 from tests.stub_envs import StubAEC
 from tests.vector_envs import Countdown, Mortal, ScriptedVector, in_mode, needs_modes
 
@@ -317,6 +318,22 @@ class TestWhatItBrought:
         env = Habits({"a": (1.0, ""), "b": (-1.0, "")}, {"a": (1.0, "t"), "b": (-1.0, "t")})
         play_parallel(pm.record_results(both(env), played.append))
         assert played == [pm.Episode([0, 1], [2.0, -2.0], [2, 2], agents=["a", "b"])]
+
+    @pytest.mark.parametrize("where", ["rewards", "terminations", "truncations", "infos"])
+    def test_aec_keys_that_are_not_agents_are_ignored(self, where):
+        class Habits(ScriptedAEC):
+            def reset(self, seed=None, options=None):
+                super().reset(seed, options)
+                getattr(self, where)["__all__"] = {} if where == "infos" else False
+
+            def _accumulate_rewards(self):
+                pass
+
+        played = []
+        env = pm.record_results(both(Habits([[("a", {"a": 1.0}, ()), ("b", {"b": 2.0}, ("a", "b"))]])), played.append)
+        env.reset()
+        env.step(0), env.step(0)
+        assert played == [pm.Episode([0, 1], [1.0, 2.0], [1, 1], agents=["a", "b"])]
 
     def test_lengths_stop_at_the_first_end_where_agents_lag(self):
         class Lagging(Scripted):
@@ -908,9 +925,17 @@ class TestVectors:
     def test_ledger_in_two_nested_recorders_is_refused(self):
         payoff = pm.Payoff(2)
         env = pm.record_results(pm.wrap(ScriptedVector(2), 2, seed=0, agents=2), payoff)
-        with pytest.raises(ValueError, match="sinks must not already record"):
+        with pytest.raises(ValueError, match="sinks must not be shared with a recorder inside"):
             pm.record_results(ClipReward(env, 0.0, 1.0), payoff)
         pm.record_results(env, pm.Payoff(2))
+
+    def test_ledger_inside_and_outside_a_vectorizer_is_refused(self):
+        payoff = pm.Payoff(2)
+        inner = pm.record_results(both(rps_v2.parallel_env(max_cycles=3)), payoff)
+        vector = ConcatVecEnv([lambda: MarkovVectorEnv(inner)])
+        with pytest.raises(ValueError, match="sinks must not be shared with a recorder inside"):
+            pm.record_results(vector, payoff, agents=2)
+        assert len(pm.record_results(vector, pm.Payoff(2), agents=2).sinks) == 1
 
     def test_payoff_without_agents_is_refused(self):
         with pytest.raises(ValueError, match="agents must be given for a Payoff"):
