@@ -215,6 +215,23 @@ def test_agents_emptied_without_flags_have_terminated():
     assert env.step(0)[1:4] == (1.0, True, False)
 
 
+def test_aec_learner_that_returns_to_life_ends_its_episode():
+    class Revives(ScriptedAEC):
+        def step(self, action):
+            was_dead = self.terminations[self.agent_selection]
+            super().step(action)
+            if was_dead and "a" not in self.agents and self.time == 1:
+                self.agents.append("a")
+                for table in (self.terminations, self.truncations, self.rewards, self._cumulative_rewards):
+                    table["a"] = 0
+                self.infos["a"] = {}
+                self.agent_selection = "a"
+
+    inner = Revives([[("a", {"a": 1.0}, ("a",)), ("b", {"a": 5.0}, ("b",))]])
+    assert rewards_until_the_end(learner_env(inner)) == [1.0]
+    assert inner.time == 1
+
+
 class KnowsLater(StubParallel):
     """Knows its spaces, or its agents, only after a reset."""
 

@@ -860,6 +860,7 @@ class TestVectors:
         env.reset()
         assert env.policy_ids.shape == (2,)
         assert pm.find_assigner(env) is env.assigner
+        assert repr(env) == f"<RecordResultsVector<{env.env!r}>>"
         with pytest.raises(AttributeError):
             env._nothing  # noqa: B018
 
