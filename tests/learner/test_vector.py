@@ -148,9 +148,21 @@ def test_after_an_error_a_reset_begins_afresh():
         envs.step(np.zeros(2, np.int64))
     with pytest.raises(ResetNeeded):
         envs.step(np.zeros(2, np.int64))
-    assert not any(env.outcomes for env in envs.envs)
     envs.reset()
     envs.step(np.zeros(2, np.int64))
+
+
+def test_outcomes_of_a_failed_step_are_dropped():
+    policy = FailsOnce()
+    make = ENVS["rock paper scissors"]
+    failing = makers(make, {1: policy, 2: policy}, isolate=True, count=1)  # which is stepped alone, in its turn
+    envs = pm.LearnerVectorEnv([*failing, *makers(make, ["random"] * 3, count=1)])
+    envs.reset(seed=0)
+    envs.step(np.zeros(2, np.int64))
+    with pytest.raises(RuntimeError, match="out of memory"):
+        envs.step(np.zeros(2, np.int64))
+    observations, _ = envs.reset()
+    assert observations.tolist() == [3, 3]  # no hands have been shown yet
 
 
 def test_a_prepared_environment_alone_is_the_environment():
