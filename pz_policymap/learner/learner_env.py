@@ -45,10 +45,15 @@ class LearnerEnv(gymnasium.Env[Any, Any]):
     removed from the observation. Of PettingZoo's `{"observation": ..., "action_mask": ...}`, the observation remains.
 
     Randomness: `reset(seed=s)` seeds the environment, the action spaces of its agents and, unless they are pinned, the
-    assignments. It also seeds the generators of opponents that have a parameter `rng`. Opponents that draw from the
-    global generators of Python, NumPy or torch share them with the trainer: under `DummyVecEnv`, the order of
-    environments matters, and under `SubprocVecEnv` each worker has its own, which forked workers start from equal
-    states. Use `rng`, or `isolate_randomness=True`, for results that follow from the seed.
+    assignments. It also seeds the generators of opponents that have a parameter `rng`. Such opponents follow from the
+    seed in every vector environment, `SubprocVecEnv` and `AsyncVectorEnv` included, and pass Gymnasium's `check_env`.
+    Opponents that draw from the global generators of Python, NumPy or torch share them with the trainer: under
+    `DummyVecEnv`, the order of environments matters, and under `SubprocVecEnv` each worker has its own, which forked
+    workers start from equal states. For those, `isolate_randomness=True` gives results that follow from the seed.
+
+    Many environments: every vectorizer of Gymnasium and Stable-Baselines3 takes this one. In `LearnerVectorEnv` and
+    `pz_policymap.adapters.stable_baselines3.LearnerVecEnv`, opponents with `predict` act for all environments in one
+    batch.
 
     Args:
         env: A PettingZoo AEC or Parallel environment with a policy wrapper around or inside it (see `wrap`).

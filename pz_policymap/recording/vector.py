@@ -72,7 +72,7 @@ class RecordResultsVector(VectorWrapper):
         self._rows = np.arange(env.num_envs).reshape(-1, len(self._agents))  # of each environment
         self._open = np.zeros(len(self._rows), np.bool_)  # environments with an episode that is not recorded yet
         self._policies = np.zeros(env.num_envs, np.int64)
-        self._returns: Any = np.zeros((2, env.num_envs))  # rounded, and what rounding lost; a tensor if rewards are
+        self._returns: Any = np.zeros((2, env.num_envs))  # rounded sums and rounding errors; a tensor if rewards are
         self._lengths = np.zeros(env.num_envs, np.int64)
         self._infos: dict[int, Any] = {}  # the terminal infos of each row, where a score needs them
 
