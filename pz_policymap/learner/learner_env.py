@@ -68,7 +68,7 @@ class LearnerEnv(gymnasium.Env[Any, Any]):
             games that would never end without it.
         isolate_randomness: Whether the global generators of Python, NumPy and torch (CPU) are exchanged for others,
             which `reset(seed=...)` seeds, while `reset` and `step` run. This makes opponents that draw from them
-            reproducible, takes 0.1 to 0.2 ms per step, and holds in a process that draws in one thread.
+            reproducible, takes about 0.1 ms per step, and holds in a process that draws in one thread.
 
     Attributes:
         env: As given.

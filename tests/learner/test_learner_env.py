@@ -234,9 +234,7 @@ def test_agent_follows_the_learner_from_seat_to_seat():
     ],
 )
 def test_learner_without_exactly_one_seat_is_refused_with_a_remedy(mapping, held):
-    with pytest.raises(
-        ValueError, match=rf"exactly one seat, and policy 0 {held} in .*Focal\(Fixed\(0\), opponents"
-    ):
+    with pytest.raises(ValueError, match=rf"exactly one seat, and policy 0 {held} in .*Focal\(Fixed\(0\), opponents"):
         learner_env(Survival(3), mapping=mapping)
 
 

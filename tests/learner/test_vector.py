@@ -1,5 +1,8 @@
 """`LearnerVectorEnv`: opponents of several environments act in one batch, and nothing else changes."""
 
+from importlib import import_module
+from importlib.util import find_spec
+
 import numpy as np
 import pytest
 from gymnasium.error import ResetNeeded
@@ -177,7 +180,13 @@ def test_an_environment_that_is_not_a_learner_env_is_refused():
         pm.LearnerVectorEnv([lambda: TimeLimit(makers(Survival, ["random"] * 3)[0](), 3)])
 
 
-def test_policies_are_exchanged_through_the_vector_environment():
+@pytest.mark.skipif(find_spec("stable_baselines3") is not None, reason="stable-baselines3 is installed")
+def test_adapter_without_stable_baselines3_names_the_install_command():
+    with pytest.raises(ImportError, match="pip install 'stable-baselines3>=2.9'"):
+        import_module("pz_policymap.adapters.stable_baselines3")
+
+
+def test_policies_are_replaced_through_the_vector_environment():
     first, second = Network(), Network()
     envs = pm.LearnerVectorEnv(makers(Survival, {1: first, 2: first}, count=2))
     envs.call("set_policies", {1: second, 2: second})
