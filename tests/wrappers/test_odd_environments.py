@@ -102,6 +102,23 @@ def test_vector_reset_that_returns_no_infos_is_refused(outcome, message):
     assert env.assigner.episode.tolist() == [-1, -1]
 
 
+def test_focal_without_a_seat_for_its_background_is_refused():
+    rule = pm.Focal(pm.Fixed(0), pm.Uniform([1, 2]))
+    env = Batch(None)
+    with pytest.raises(ValueError, match=r"agents must be given for Focal\(.*, whose background has no seat"):
+        pm.wrap(env, rule, seed=0, autoreset_mode="NextStep")
+    for agents in (1, 2):
+        assert len(pm.wrap(env, rule, seed=0, agents=agents, autoreset_mode="NextStep").agents) == agents
+
+
+@pytest.mark.parametrize("around", [lambda env: pm.wrap(env, 4), lambda env: pm.record_results(env, print)])
+def test_supersuit_processes_without_agents_are_refused(around):
+    env = Batch(None)
+    env.idx_starts = [0, 1, 2]  # as SuperSuit's processes have, which do not tell their agents
+    with pytest.raises(ValueError, match="agents must be given for environments in processes"):
+        around(env)
+
+
 class Returns(StubParallel):
     def __init__(self, outcome):
         super().__init__()
