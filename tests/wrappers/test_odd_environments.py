@@ -84,6 +84,27 @@ class Batch(gymnasium.vector.VectorEnv):
     def reset(self, *, seed=None, options=None):
         return self.outcome
 
+    def step(self, actions):
+        return np.zeros(2), self.rewards, np.ones(2, bool), np.zeros(2, bool), {}
+
+
+def test_vector_rewards_of_one_column_are_numbers_and_of_two_are_refused():
+    episodes = []
+    env = pm.record_results(pm.wrap(Batch((np.zeros(2), {})), 4, seed=0, autoreset_mode="SameStep"), episodes.append)
+    env.reset()
+    env.unwrapped.rewards = np.array([[1.0], [2.0]])
+    env.step(None)
+    assert [episode.returns for episode in episodes] == [(1.0,), (2.0,)]
+    env.unwrapped.rewards = np.zeros((2, 2))
+    with pytest.raises(ValueError, match=r"rewards must have shape \(2,\), got \(2, 2\); combine vectors"):
+        env.step(None)
+
+
+@pytest.mark.parametrize("sink", [pm.Payoff(4), pm.Payoff(4).record])
+def test_payoff_of_rows_that_may_be_environments_is_refused(sink):
+    with pytest.raises(ValueError, match="agents must be given for a Payoff"):
+        pm.record_results(pm.wrap(Batch(None), 4, seed=0, autoreset_mode="SameStep"), sink)
+
 
 @pytest.mark.parametrize(
     ("outcome", "message"),
