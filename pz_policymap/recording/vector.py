@@ -63,7 +63,11 @@ class RecordResultsVector(VectorWrapper):
             autoreset_mode = self._tagger.autoreset_mode  # type: ignore[assignment]  # our own enum
         told = agents is not None or known_agents(env) is not None
         self._agents = tuple(agents_of(env, agents))
-        if len(self._agents) == 1 and not told and any(isinstance(sink, Payoff) for sink in sinks):
+        if (
+            len(self._agents) == 1
+            and not told
+            and any(isinstance(getattr(sink, "__self__", sink), Payoff) for sink in sinks)
+        ):
             raise ValueError(
                 "agents must be given for a Payoff, which compares the seats of one environment: the number of rows "
                 "per environment, or the names of its agents, got None"
@@ -154,8 +158,13 @@ class RecordResultsVector(VectorWrapper):
             values = rewards.to(self._returns)
         else:
             values = np.asarray(rewards, np.float64)
+        if tuple(values.shape) == (self.num_envs, 1):
+            values = values.reshape(self.num_envs)
         if tuple(values.shape) != (self.num_envs,):
-            raise ValueError(f"rewards must have shape ({self.num_envs},), got {tuple(values.shape)}")
+            raise ValueError(
+                f"rewards must have shape ({self.num_envs},), got {tuple(values.shape)}; combine vectors into numbers "
+                f"by a wrapper inside, for example by a weighted sum"
+            )
         self._returns[0], self._returns[1] = added(self._returns[0], self._returns[1], values)
 
     def _begin(self, envs: Envs, infos: Any) -> None:

@@ -68,16 +68,16 @@ def test_python_m_in_a_worker_process_runs_nothing(monkeypatch, capsys):
 
 @pytest.mark.parametrize("form", [[], ["--json"]])
 def test_closed_stdout_is_not_an_error(form, monkeypatch, capsys):
-    nobody, pipe = os.pipe()
-    os.close(nobody)
-    with open(pipe, "w", encoding="utf-8") as out:  # noqa: PTH123  # it has no path
+    reader, pipe = os.pipe()
+    os.close(reader)
+    with open(pipe, "w", encoding="utf-8") as out:  # noqa: PTH123  # it is a file descriptor
         monkeypatch.setattr(sys, "stdout", out)
         assert main(["preview", "Uniform(4)", *form]) == 0
     assert capsys.readouterr().err == ""
 
 
 def test_stdout_closed_midway_is_not_an_error():
-    # Twice what a pipe of 64 KiB holds: the rest is written when nobody reads any more.
+    # Twice what a pipe of 64 KiB holds: the rest is written after the reader has left.
     arguments = ["preview", "Uniform(4)", "--envs", "100", "--rows", "100000", "--resample-every", "1"]
     with subprocess.Popen([*COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT) as process:
         process.stdout.readline()
