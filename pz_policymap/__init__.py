@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from pz_policymap.evaluation.play import play as play
     from pz_policymap.evaluation.tournament import tournament as tournament
     from pz_policymap.learner.learner_env import LearnerEnv as LearnerEnv
+    from pz_policymap.learner.vector import LearnerVectorEnv as LearnerVectorEnv
     from pz_policymap.mappings.balanced import Balanced as Balanced
     from pz_policymap.mappings.base import PolicyMapping as PolicyMapping
     from pz_policymap.mappings.fixed import ByEnvIndex as ByEnvIndex
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from pz_policymap.pool.snapshot_pool import SnapshotPool as SnapshotPool
     from pz_policymap.randomness.draw import Draw as Draw
     from pz_policymap.randomness.draw import EnvDraw as EnvDraw
+    from pz_policymap.recording.finished import finished_episodes as finished_episodes
     from pz_policymap.recording.record import record_results as record_results
     from pz_policymap.results.cooperation import cooperation as cooperation
     from pz_policymap.results.episode import Episode as Episode
@@ -103,6 +105,7 @@ _HOME = {
     "Draw": "randomness.draw",
     "EnvDraw": "randomness.draw",
     "record_results": "recording.record",
+    "finished_episodes": "recording.finished",
     "Episode": "results.episode",
     "Payoff": "results.payoff",
     "PolicyStatistics": "results.statistics",
@@ -119,6 +122,7 @@ _HOME = {
     "act": "batching.act",
     "RecurrentState": "batching.recurrent_state",
     "LearnerEnv": "learner.learner_env",
+    "LearnerVectorEnv": "learner.vector",
     "play": "evaluation.play",
     "tournament": "evaluation.tournament",
     "Entrant": "policies.entrant",
