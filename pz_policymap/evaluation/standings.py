@@ -1,13 +1,16 @@
-"""Win counts of policies over all opponents, and the confidence interval of a win rate."""
+"""Games and returns of each policy, all opponents together."""
 
 from __future__ import annotations
 
 import math
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from pz_policymap.results.payoff import Payoff
 
-Z95 = 1.959963984540054  # the 0.975 quantile of the normal distribution
+Vector = NDArray[np.float64]
 
 
 class Standing(NamedTuple):
@@ -46,33 +49,67 @@ def standings(payoff: Payoff) -> list[Standing]:
     ]
 
 
-def wilson(wins: float, trials: int, z: float = Z95) -> tuple[float, float]:
-    """Returns the score interval of a rate (Wilson 1927, "Probable inference, the law of succession").
+class MeanReturns(NamedTuple):
+    """Mean return per policy; an episode counts once, with the mean over the seats of the policy.
 
-    A trial may count any number from 0 to 1, such as one half for a draw. Such trials vary less than wins and losses,
-    so the interval is then wider than it need be.
+    Attributes:
+        values: The means, shape `(num_policies,)`; NaN without episodes.
+        errors: Their standard errors; NaN for fewer than two episodes.
+        episodes: Number of episodes.
+    """
+
+    values: Vector
+    errors: Vector
+    episodes: NDArray[np.int64]
+
+
+class RunningMeans:
+    """Means and standard errors of numbers by policy, in one pass (Welford 1962).
 
     Args:
-        wins: The sum over all trials, from 0 to `trials`.
-        trials: Number of independent trials, >= 0.
-        z: The normal quantile: 1.96 for 95%.
-
-    Returns:
-        Lower and upper bound; NaN without trials.
+        num_policies: Number of policies.
 
     Example:
-        >>> [round(limit, 3) for limit in wilson(8, 10)]
-        [0.49, 0.943]
+        >>> means = RunningMeans(1)
+        >>> for value in (1.0, 2.0, 3.0):
+        ...     means.add(0, value)
+        >>> means.result().values.item(), means.result().errors.round(3).item()
+        (2.0, 0.577)
     """
-    if not trials:
-        return math.nan, math.nan
-    rate, extra = wins / trials, z * z / trials
-    centre = rate + extra / 2.0
-    spread = z * math.sqrt(max(0.0, rate * (1.0 - rate) + extra / 4.0) / trials)
-    return max(0.0, (centre - spread) / (1.0 + extra)), min(1.0, (centre + spread) / (1.0 + extra))
+
+    def __init__(self, num_policies: int) -> None:
+        self._sums = [(0, 0.0, 0.0)] * num_policies  # count, mean, sum of squared distances to the mean
+
+    def add(self, policy: int, value: float) -> None:
+        """Adds a number."""
+        count, mean, squares = self._sums[policy]
+        moved = mean + (value - mean) / (count + 1)
+        self._sums[policy] = count + 1, moved, squares + (value - mean) * (value - moved)
+
+    def result(self) -> MeanReturns:
+        """Returns the means and their standard errors."""
+        return MeanReturns(
+            np.array([mean if count else math.nan for count, mean, _ in self._sums]),
+            np.array([math.sqrt(q / (n - 1) / n) if n > 1 else math.nan for n, _, q in self._sums]),
+            np.array([count for count, _, _ in self._sums]),
+        )
 
 
-def interval_text(interval: tuple[float, float]) -> str:
-    """Returns an interval for a table, "0.49 to 0.94"."""
-    low, high = interval
-    return "-" if math.isnan(low) else f"{low:.2f} to {high:.2f}"
+class CrossPlay(NamedTuple):
+    """How each policy fares with copies of itself, and with others; each of shape `(num_policies,)`.
+
+    Attributes:
+        self_play: Mean returns and errors over the episodes in which the policy controls every seat.
+        cross_play: Mean returns and errors over its other episodes.
+        gap: Self-play minus cross-play; positive if it relies on partners that act as it does.
+        gap_errors: Standard errors of `gap`.
+        worst_partners: The policy with which its mean return is lowest; -1 without partners.
+        worst_returns: Its mean return with that partner; NaN without partners.
+    """
+
+    self_play: MeanReturns
+    cross_play: MeanReturns
+    gap: Vector
+    gap_errors: Vector
+    worst_partners: NDArray[np.intp]
+    worst_returns: Vector

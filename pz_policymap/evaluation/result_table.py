@@ -1,0 +1,153 @@
+"""The result of a tournament as text, HTML and plain numbers."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from pz_policymap.evaluation.tournament_result import TournamentResult
+
+_FEW = 10  # independent games: fewer make an interval unreliable
+_MOST = 3  # names in a note
+
+
+def standings_rows(result: TournamentResult) -> list[list[str]]:
+    """Returns heading and rows of the standings, the best entrants first."""
+    if not result.competitive:
+        return _cooperative_rows(result)
+    ratings, means, rates = result.ratings(), result.mean_returns, result.win_rates
+    rows = [
+        ["name", "rating", "error", "games", "wins", "draws", "losses", "win rate", "95% interval", "return", "error"]
+    ]
+    for policy in result.order:
+        games, wins, draws, losses, _ = result.standings[policy]
+        rows.append(
+            [
+                result.names[policy],
+                f"{ratings.values[policy]:+.0f}",
+                f"{ratings.errors[policy]:.0f}",
+                *map(str, (games, wins, draws, losses)),
+                _cell(rates.values[policy]),
+                f"{rates.lows[policy]:.2f} to {rates.highs[policy]:.2f}" if games else "-",
+                _cell(means.values[policy]),
+                _cell(means.errors[policy]),
+            ]
+        )
+    return rows
+
+
+def _cooperative_rows(result: TournamentResult) -> list[list[str]]:
+    cross = result.cross_play()
+    rows = [["name", "return", "error", "self-play", "error", "cross-play", "error", "gap", "error", "worst partner"]]
+    for policy in result.order:
+        columns = (*result.mean_returns[:2], *cross.self_play[:2], *cross.cross_play[:2], cross.gap, cross.gap_errors)
+        partner = int(cross.worst_partners[policy])
+        worst = f"{result.names[partner]} ({cross.worst_returns[policy]:.2f})" if partner >= 0 else "-"
+        rows.append([result.names[policy], *(_cell(values[policy]) for values in columns), worst])
+    return rows
+
+
+def pair_rows(result: TournamentResult) -> list[list[str]]:
+    """Returns heading and rows of the win rates of all pairs, or of their mean returns if no game was won."""
+    values, title = pair_win_rates(result), "win rate against"
+    if not result.competitive:
+        values, title = result.payoff.mean_returns, "mean return with"
+    order, names = result.order, result.names
+    return [
+        [title, *(names[other] for other in order)],
+        *([names[policy], *(_cell(values[policy, other]) for other in order)] for policy in order),
+    ]
+
+
+def pair_win_rates(result: TournamentResult) -> Any:
+    """Returns wins and half the draws over games, without a prior; NaN without games."""
+    payoff = result.payoff
+    rates = np.full(payoff.games.shape, np.nan)
+    np.divide(payoff.wins + payoff.draws / 2.0, payoff.games, out=rates, where=payoff.games > 0)
+    return rates
+
+
+def _cell(value: float) -> str:
+    return "-" if math.isnan(value) else f"{value:.2f}"
+
+
+def text_table(rows: Sequence[Sequence[str]]) -> str:
+    """Returns rows as text: the first column to the left, others to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in rows
+    )
+
+
+def html_table(title: str, rows: Sequence[Sequence[str]], notes: Sequence[str]) -> str:
+    """Returns the same as a table for notebooks."""
+    lines = [f"<table><caption>{html.escape(title)}</caption>"]
+    for number, row in enumerate(rows):
+        tag = "td" if number else "th"
+        lines.append(f"<tr>{''.join(f'<{tag}>{html.escape(cell)}</{tag}>' for cell in row)}</tr>")
+    return "\n".join([*lines, "</table>", *(f"<p>Note: {html.escape(note)}</p>" for note in notes)])
+
+
+def note_texts(result: TournamentResult, identical: Mapping[tuple[str, ...], int]) -> list[str]:
+    """Returns what weakens the numbers, as sentences.
+
+    Args:
+        result: The result.
+        identical: The matchups whose games are all identical, with the number of their games.
+    """
+    notes = []
+    if identical:
+        shown = [f"the {count} games of {' - '.join(matchup)}" for matchup, count in identical.items()]
+        notes.append(
+            f"{_listed(shown, 'matchups')} are identical. Repeated games add no information: errors and intervals "
+            f"of these entrants are too small."
+        )
+    episodes = result.cross_play().cross_play.episodes  # the games of one episode are not independent
+    few = [result.names[policy] for policy in result.order if episodes[policy] < _FEW]
+    if few and result.competitive:
+        who = "all entrants" if len(few) == len(result.names) else _listed(few, "entrants")
+        notes.append(f"fewer than {_FEW} independent games of {who}; play more cycles to rely on errors and intervals.")
+    for name, count in result.forfeits.items():
+        notes.append(f"{name} forfeited {count} games, the first by this error: {result.reasons[name]}")
+    return notes
+
+
+def _listed(items: Sequence[str], what: str) -> str:
+    more = len(items) - _MOST
+    return ", ".join(items[:_MOST]) + (f" and {more} more {what}" if more > 0 else "")
+
+
+def plain_dict(result: TournamentResult) -> dict[str, Any]:
+    """Returns all numbers in plain types."""
+    payoff, ratings, rates = result.payoff, result.ratings(), result.win_rates
+    means, cross = result.mean_returns, result.cross_play()
+    entrants = [
+        {
+            "policy": policy,
+            "name": result.names[policy],
+            "rating": float(ratings.values[policy]),
+            "rating_error": float(ratings.errors[policy]),
+            **result.standings[policy]._asdict(),
+            "interval": [float(rates.lows[policy]), float(rates.highs[policy])],
+            "independent_games": float(rates.effective_games[policy]),
+            "mean_return": float(means.values[policy]),
+            "mean_return_error": float(means.errors[policy]),
+            "self_play": float(cross.self_play.values[policy]),
+            "cross_play": float(cross.cross_play.values[policy]),
+            "forfeits": result.forfeits.get(result.names[policy], 0),
+        }
+        for policy in result.order
+    ]
+    matrices = {name: getattr(payoff, name).tolist() for name in ("wins", "draws", "games", "mean_returns")}
+    return {
+        "games_played": len(result.episodes),
+        "policies": entrants,
+        "win_rates": pair_win_rates(result).tolist(),
+        **matrices,
+        "notes": result.notes,
+    }
