@@ -125,10 +125,24 @@ def _results(calls: Iterator[Any], jobs: int, pace: _Pace) -> Generator[_Batch, 
             while wave := list(itertools.islice(calls, jobs)):
                 yield from parallel(wave)
         return
+    if type(parallel._backend).__name__ == "DaskDistributedBackend":
+        _report_lost_batches(parallel._backend)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".*tasks .*(executed|being processed)", UserWarning)  # when interrupted
         with closing(parallel(calls)) as batches:
             yield from batches
+
+
+def _report_lost_batches(backend: Any) -> None:
+    """Makes joblib's Dask backend report a batch whose workers died, for which joblib 1.6 waits for ever."""
+    submit = backend.submit
+
+    def reporting(batch: Any, callback: Any = None) -> Any:
+        future = submit(batch, callback)
+        future.add_done_callback(lambda done: done.exception() and callback(done.exception()))
+        return future
+
+    backend.submit = reporting
 
 
 @contextmanager

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections import Counter
+from concurrent.futures import Future
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from pettingzoo.classic import tictactoe_v3
 import pz_policymap as pm
 from pz_policymap.evaluation.episode_loop import PlayError
 from pz_policymap.evaluation.games import Game, Schedule
-from pz_policymap.evaluation.workers import Plan, _become_worker, _play_batch
+from pz_policymap.evaluation.workers import Plan, _become_worker, _play_batch, _report_lost_batches
 from tests import cli_bots
 from tests.evaluation.outcomes import ENTRANTS, outcomes
 
@@ -34,10 +35,19 @@ class Waves(threads):
     supports_return_generator = False
 
 
+class DaskDistributedBackend(threads):
+    """Its batches are futures, as those of Dask's backend are."""
+
+    def submit(self, func, callback=None):
+        super().submit(func, callback)
+        return Future()
+
+
 joblib.register_parallel_backend("waves", Waves)
+joblib.register_parallel_backend("like_dask", DaskDistributedBackend)
 
 
-@pytest.mark.parametrize("backend", ["threading", "waves"])
+@pytest.mark.parametrize("backend", ["threading", "waves", "like_dask"])
 @pytest.mark.parametrize("n_jobs", [2, -1])
 def test_backend_of_joblib_plays_the_same_games_in_batches(backend, n_jobs):
     expected = pm.tournament(tictactoe_v3.env, SAFE_IN_THREADS, cycles=30, seed=5)
@@ -88,6 +98,20 @@ def test_worker_that_dies_loses_no_finished_game(tmp_path):
     alive = {**entrants, "dies": cli_bots.last_free}  # it is mended
     result = pm.tournament(tictactoe_v3.env, alive, cycles=5, n_jobs=2, results=path)
     assert outcomes(result) == outcomes(pm.tournament(tictactoe_v3.env, alive, cycles=5))
+
+
+def test_batch_that_dask_lost_is_reported_as_an_error():
+    future, reported = Future(), []
+
+    class Backend:
+        def submit(self, batch, callback=None):
+            return future
+
+    backend = Backend()
+    _report_lost_batches(backend)
+    assert backend.submit("batch", reported.append) is future
+    future.set_exception(OSError("lost"))
+    assert [str(error) for error in reported] == ["lost"]
 
 
 def test_worker_process_ignores_ctrl_c_and_ends_with_its_parent(monkeypatch):
