@@ -56,10 +56,10 @@ def main(picture: str) -> None:
     print()
     print(result.pairs())
     result.plot().savefig(picture)
-    gap = result.cross_play().gap
+    gaps = result.cooperation().gaps
     print()
     for policy, name in enumerate(result.names):
-        print(f"{name}: self-play minus cross-play is {gap[policy]:+.1f}")
+        print(f"{name}: self-play minus cross-play is {gaps[policy]:+.1f}")
 
 
 if __name__ == "__main__":

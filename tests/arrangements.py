@@ -1,4 +1,4 @@
-"""Real environments, as their registries list them, and the stacks in which a policy wrapper meets other wrappers."""
+"""Real environments from their registries, and stacks of wrappers around a policy wrapper."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ Wrap = Callable[[Any], Any]
 
 FAMILIES = ("butterfly", "classic", "sisl")  # of PettingZoo; atari needs ROMs and a compiler
 
-EPISODE = 6  # cycles, where an environment lets itself be cut short
+EPISODE = 6  # cycles, in environments with a setting for it
 
-# Smaller boards and fewer agents, where the default takes its time; environments themselves are listed nowhere here.
+# Smaller boards and fewer agents where the default is slow. The environments themselves come from the registries.
 CHEAP: dict[str, dict[str, Any]] = {
     "butterfly/pistonball": {"n_pistons": 4},
     "classic/go": {"board_size": 5},
@@ -33,7 +33,7 @@ CHEAP: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Environment:
-    """One environment of a registry: how it is made, by API ("aec" or "parallel")."""
+    """One environment of a registry, with its makers by API ("aec" or "parallel")."""
 
     name: str
     makers: dict[str, Make] = field(compare=False)
@@ -42,9 +42,9 @@ class Environment:
         cheap = next((kwargs for name, kwargs in CHEAP.items() if self.name.startswith(name)), {})
         return self.makers[api](**cheap, **settings)
 
-    @cache  # noqa: B019  # there is one of each, for ever
+    @cache  # noqa: B019  # one object per environment
     def short(self, api: str) -> dict[str, int]:
-        """Returns the settings for short episodes, none where there are no such settings."""
+        """Returns the settings for short episodes; empty if the environment offers none."""
         try:
             self.make(api, max_cycles=EPISODE).close()
         except TypeError:
@@ -59,7 +59,7 @@ def _of_module(name: str, module: Any) -> Environment:
 
 def _of_pettingzoo() -> Iterator[Environment]:
     registries = {api: getattr(pettingzoo, f"{api}_registry", None) for api in ("aec", "parallel")}
-    if registries["aec"] is None:  # before PettingZoo 1.27 there are modules alone
+    if registries["aec"] is None:  # PettingZoo before 1.27 has modules only
         yield from _of_families()
         return
     for name in dict.fromkeys(name for registry in registries.values() for name in registry):
@@ -79,7 +79,7 @@ def _of_families() -> Iterator[Environment]:
 
 
 def _raiser(error: Exception) -> Make:
-    """Returns a maker for an environment that cannot be imported here, so that it is skipped by name."""
+    """Returns a maker that skips the test of an environment that cannot be imported here."""
 
     def make(**settings: Any) -> Any:
         raise error

@@ -1,4 +1,4 @@
-"""Policies that the command line's tests name: `tests.cli_bots:first_free`."""
+"""Policies for tests of the command line, named as `tests.cli_bots:first_free`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def last_free(observation: Any, agent: Any, info: Any) -> int:
 
 
 def slow(observation: Any, agent: Any, info: Any) -> int:
-    """Sleeps for as long as the test says."""
+    """Sleeps for a time set by the test."""
     time.sleep(float(os.environ.get("CLI_BOTS_DELAY", "0")))
     return last_free(observation, agent, info)
 
@@ -111,7 +111,7 @@ class Miscalls:
 
 
 def three_blocks(agents: list[Any], draw: Any) -> dict[Any, int]:
-    """Knows only the first three blocks."""
+    """Raises after the first three blocks."""
     return {agent: [0, 1, 1][draw.block] for agent in agents}
 
 
@@ -125,8 +125,15 @@ def prints(observation: Any, agent: Any, info: Any) -> int:
 
 
 def impure(agents: list[Any], draw: Any) -> dict[Any, int]:
-    """Returns other policies at every call."""
+    """Returns different policies at every call."""
     return {agent: next(_calls) for agent in agents}
 
 
 _calls = itertools.count()
+
+
+def printing_rule(agents, draw):
+    """A mapping that prints, as does a library below it."""
+    print("from Python")  # noqa: T201
+    os.write(1, b"from C")
+    return dict.fromkeys(agents, 0)

@@ -1,4 +1,4 @@
-"""What all tests share: no screen, no clock, and no advice on PettingZoo's own modules."""
+"""Settings of all tests: no screen, no time limits for hypothesis, no warnings about PettingZoo's own modules."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pz_policymap.mappings.base import PolicyMapping
 
 try:
     from hypothesis import HealthCheck, settings
-except ImportError:  # where a framework's own tests run, which need none
+except ImportError:  # jobs for frameworks do not install hypothesis
     settings = None
 else:
-    settings.register_profile("tests", deadline=None)  # machines are shared: no test is timed
+    settings.register_profile("tests", deadline=None)  # machines are shared, so no test is timed
     settings.register_profile("long", deadline=None, max_examples=2000)
-    settings.register_profile(  # the same examples for every mutant, and not many
+    settings.register_profile(  # the same few examples for every mutant
         "mutants", deadline=None, max_examples=40, derandomize=True, database=None, suppress_health_check=[*HealthCheck]
     )
     settings.load_profile("tests")
@@ -29,7 +29,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture(scope="session")
 def long_run(request: pytest.FixtureRequest) -> bool:
-    """Whether tests that have a long form are to run it: minutes instead of seconds."""
+    """Whether to run the long form of tests that have one: minutes instead of seconds."""
     return bool(request.config.getoption("--long"))
 
 
@@ -38,7 +38,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if settings is not None and config.getoption("--long"):
         settings.load_profile("long")
     if getattr(config.option, "dist", "no") == "load":
-        config.option.dist = "loadfile"  # a file counts what it has run, and shares what it has made
+        config.option.dist = "loadfile"  # tests of one file share fixtures and counts
 
 
 def pytest_make_parametrize_id(val: object) -> str | None:

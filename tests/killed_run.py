@@ -1,7 +1,7 @@
 """A run that may be killed at any moment: python killed_run.py FOLDER EPISODES
 
-Every mapping has an environment of its own, played episode by episode. Between two episodes assigner, payoff and the
-matchups so far are saved to one file, and a run that finds such a file resumes from it. A dot is written per episode.
+Each mapping has its own environment. After each episode, the assigner, the payoff and the matchups so far are saved to
+one file. A run that finds such a file resumes from it. It prints one dot per episode.
 """
 
 import sys
@@ -17,7 +17,7 @@ NUM_POLICIES = 6
 
 
 class Contest(ParallelEnv):
-    """Two steps; what an agent earns depends on the episode and the action alone."""
+    """Two steps per episode; rewards depend on the episode and the action only."""
 
     metadata: ClassVar = {"name": "contest_v0"}
     possible_agents = AGENTS
@@ -41,7 +41,7 @@ class Contest(ParallelEnv):
 
 
 def mappings(payoff):
-    """Returns every mapping by name; those that match by results read the ledger."""
+    """Returns every mapping by name. Matchmaking mappings read the ledger."""
     hardest = pm.Weighted(lambda: pm.pfsp(payoff.win_rates[0], floor=0.1), policies=NUM_POLICIES)
     return {
         "uniform": pm.Uniform(NUM_POLICIES),
@@ -63,7 +63,7 @@ def mappings(payoff):
 
 
 class Run:
-    """One mapping's environment and everything of it that must survive."""
+    """The environment of one mapping, with everything that a checkpoint must hold."""
 
     def __init__(self, name, path):
         self.path = path

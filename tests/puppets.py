@@ -1,7 +1,7 @@
-"""Environments that do what they are told before each call: who is there, who ends, what infos there are, what raises.
+"""Environments controlled by a plan before each call: the live agents, the ends, the infos, and what raises.
 
-`plan` is what the next `reset` or `step` does: a namespace with `infos` (a key of `INFOS`), `fail` and what each class
-names.
+`plan` decides what the next `reset` or `step` does. It is a namespace with `infos` (a key of `INFOS`), `fail`, and the
+attributes named by each class.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ INFOS = {
 
 
 class PlannedError(RuntimeError):
-    """What a plan raises."""
+    """The error that a plan raises."""
 
 
 class PuppetParallel(ParallelEnv[Any, Any, Any]):
-    """`plan.live` is who is there afterwards; who is there no more has ended, as `plan.truncated` says."""
+    """After a step, the agents in `plan.live` are live; the others end, truncated if `plan.truncated`."""
 
     metadata: ClassVar[dict[str, Any]] = {"name": "puppet_v0"}
     render_mode = None
@@ -71,7 +71,7 @@ class PuppetParallel(ParallelEnv[Any, Any, Any]):
 
 
 class PuppetAEC(AECEnv[Any, Any, Any]):
-    """`plan.dies` end in a live agent's step, `plan.comes` come; `plan.turn` counts on to who moves next."""
+    """In a step, agents in `plan.dies` end and those in `plan.comes` join; `plan.turn` selects the next to move."""
 
     metadata: ClassVar[dict[str, Any]] = {"name": "puppet_aec_v0"}
     render_mode = None
@@ -109,7 +109,7 @@ class PuppetAEC(AECEnv[Any, Any, Any]):
     def step(self, action: Any) -> None:
         agent = self.agent_selection
         if self.dead(agent):
-            self.infos.setdefault(agent, {})  # which the base class deletes
+            self.infos.setdefault(agent, {})  # the base class deletes it
             self._was_dead_step(action)
             return
         if self.plan.fail:
@@ -133,7 +133,7 @@ class PuppetAEC(AECEnv[Any, Any, Any]):
 
 
 class PuppetEnv(gymnasium.Env[Any, Any]):
-    """`plan.over` and `plan.truncated` say whether and how the step ends the episode."""
+    """`plan.over` and `plan.truncated` decide whether and how the step ends the episode."""
 
     observation_space = BOX
     action_space = TWO
@@ -155,12 +155,12 @@ class PuppetEnv(gymnasium.Env[Any, Any]):
 
 
 class PuppetVector(VectorEnv):
-    """`plan.ends` are the rows that end in the step; in NEXT_STEP, rows that the step resets do not.
+    """`plan.ends` are the rows that end in the step. In NEXT_STEP mode, a row that is being reset cannot end.
 
     Args:
-        num_envs: How many rows there are.
+        num_envs: Number of rows.
         mode: An `Autoreset`.
-        listed: Whether infos are a list with a dict a row, as SuperSuit has them; they reset in the same step.
+        listed: Whether infos are a list with one dict per row, as in SuperSuit, with autoreset in the same step.
     """
 
     single_observation_space = BOX

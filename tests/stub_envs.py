@@ -1,4 +1,4 @@
-"""Environments whose every step is injected: what they return, who dies, who comes late, what raises."""
+"""Environments with scripted steps: return values, deaths, late agents and errors."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ Infos = dict[Any, dict[str, Any]]
 
 
 class StubParallel(ParallelEnv[Any, Any, Any]):
-    """Plays a script: the agents that are there after each step, and the infos to hand out.
+    """Follows a script: the live agents after each step, and the infos to return.
 
     Args:
-        live: Who is there after reset, after step 1, 2, ...; the episode ends when nobody is. Those who leave have
-            terminated.
-        infos: A function of the step number and of the agents that come back, or None for empty infos.
+        live: The live agents after reset and after step 1, 2, ...; the episode ends when there are none. Agents that
+            leave have terminated.
+        infos: A function of the step number and the agents in the result, or None for empty infos.
         possible_agents: None leaves the attribute out, as environments with generated agents do.
-        fail_at: `reset` raises at these calls, numbered from 0.
+        fail_at: Calls of `reset` that raise, numbered from 0.
     """
 
     metadata: ClassVar[dict[str, Any]] = {"name": "stub_v0", "is_parallelizable": True}
@@ -79,7 +79,7 @@ class StubParallel(ParallelEnv[Any, Any, Any]):
 
 
 class StubAEC(AECEnv[Any, Any, Any]):
-    """Agents move in turns; each dies after its number of turns. Infos are a plain attribute."""
+    """Agents move in turns; each ends after its number of turns. `infos` is a plain attribute."""
 
     metadata: ClassVar[dict[str, Any]] = {"name": "stub_aec_v0", "is_parallelizable": False}
     render_mode = None

@@ -1,4 +1,4 @@
-"""The shape of the package: imports run one way, importing it costs nothing, and its public names are all there."""
+"""Tests the structure of the package: the order of imports, cheap imports, and public names."""
 
 import ast
 import importlib
@@ -54,7 +54,7 @@ def room(module):
 
 
 def imports(module):
-    """Yields what a module imports anywhere, in functions too, but for type checkers alone."""
+    """Yields all imports of a module, also inside functions, except those for type checkers only."""
     tree = ast.parse((ROOT / module.replace(".", "/")).with_suffix(".py").read_text(encoding="utf-8"))
     typing_only = {
         id(child)
@@ -71,7 +71,7 @@ def imports(module):
             yield node.module or ""
 
 
-def test_every_room_has_its_place_in_the_order():
+def test_rooms_are_all_in_the_order():
     assert {room(module) for module in MODULES} == set(ROOMS)
 
 
@@ -98,13 +98,13 @@ def test_top_level_folders_are_the_package_its_tests_and_its_examples():
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_a_file_holds_one_idea_or_says_why_it_is_long(module):
+def test_file_over_300_lines_states_a_reason(module):
     text = (ROOT / module.replace(".", "/")).with_suffix(".py").read_text(encoding="utf-8")
     assert len(text.splitlines()) <= 300 or "This file is long because" in (ast.get_docstring(ast.parse(text)) or "")
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_only_the_core_dependencies_are_needed_outside_extras(module):
+def test_imports_outside_extras_are_core_dependencies(module):
     foreign = {name.split(".")[0] for name in imports(module)} - set(sys.stdlib_module_names) - {"pz_policymap"}
     allowed = CORE | EXTRAS.get(room(module), set())
     if not module.startswith("adapters"):
@@ -112,7 +112,7 @@ def test_only_the_core_dependencies_are_needed_outside_extras(module):
 
 
 @pytest.mark.parametrize("module", [m for m in MODULES if room(m) in KNOW_NO_ENVIRONMENT])
-def test_the_core_knows_no_environment(module):
+def test_core_imports_no_environment_library(module):
     assert not {name.split(".")[0] for name in imports(module)} & {"gymnasium", "pettingzoo"}
 
 
@@ -122,17 +122,17 @@ def loaded_by(statement):
     return set(run.stdout.split())
 
 
-def test_importing_the_package_imports_nothing_else():
+def test_import_of_the_package_is_lazy():
     heavy = {"numpy", "gymnasium", "pettingzoo"}
     assert not loaded_by("import pz_policymap") & heavy
 
 
-def test_mappings_and_the_assigner_do_without_gymnasium_and_pettingzoo():
+def test_mappings_and_the_assigner_do_not_import_gymnasium_or_pettingzoo():
     modules = loaded_by("from pz_policymap import PolicyAssigner, Uniform, Weighted, FromFunction, save, load")
     assert not modules & {"gymnasium", "pettingzoo"}
 
 
-def test_every_public_name_is_there_documented_and_listed():
+def test_public_names_exist_and_are_documented():
     assert sorted(pm.__all__) == sorted(set(pm.__all__))
     for name in pm.__all__:
         value = getattr(pm, name)
@@ -142,7 +142,7 @@ def test_every_public_name_is_there_documented_and_listed():
         assert home.startswith("pz_policymap."), name
 
 
-def test_the_names_for_type_checkers_are_the_names_at_run_time():
+def test_names_for_type_checkers_equal_names_at_run_time():
     tree = ast.parse((ROOT / "__init__.py").read_text(encoding="utf-8"))
     block = next(node for node in tree.body if isinstance(node, ast.If))
     typed = {(f"{node.module}", alias.asname) for node in block.body for alias in node.names}
@@ -150,12 +150,12 @@ def test_the_names_for_type_checkers_are_the_names_at_run_time():
     assert typed == {(f"pz_policymap.{home}", name) for name, home in pm._HOME.items()} | modules
 
 
-def test_a_name_that_is_not_there_is_an_attribute_error():
+def test_unknown_name_raises_attribute_error():
     with pytest.raises(AttributeError, match="no attribute 'Uniforn'"):
         pm.Uniforn  # noqa: B018
 
 
-def test_a_module_that_is_a_public_name_is_imported_when_it_is_named():
+def test_public_module_is_imported_on_first_use():
     code = (
         "import sys, pz_policymap as pm; first = 'pz_policymap.plots' in sys.modules; print(first, pm.plots.__name__)"
     )
@@ -164,19 +164,19 @@ def test_a_module_that_is_a_public_name_is_imported_when_it_is_named():
     assert pm.__getattr__("plots") is importlib.import_module("pz_policymap.plots")
 
 
-def test_every_module_has_a_docstring_and_can_be_imported_on_its_own():
+def test_modules_have_docstrings_and_can_be_imported_alone():
     for info in pkgutil.walk_packages(pm.__path__, "pz_policymap."):
         if not info.name.startswith(("pz_policymap.adapters.", "pz_policymap.__main__")):
             assert importlib.import_module(info.name).__doc__, info.name
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_nothing_is_asserted_on_a_users_data(module):
+def test_package_contains_no_assert(module):
     tree = ast.parse((ROOT / module.replace(".", "/")).with_suffix(".py").read_text(encoding="utf-8"))
     assert not [node.lineno for node in ast.walk(tree) if isinstance(node, ast.Assert)]
 
 
 @pytest.mark.skipif(find_spec("ray") is not None, reason="ray is installed")
-def test_without_ray_the_command_that_installs_it_is_named():
-    with pytest.raises(ImportError, match=r"pip install 'pz-policymap\[rllib\]'"):
+def test_import_without_ray_names_the_install_command():
+    with pytest.raises(ImportError, match=r"pip install 'ray\[rllib\]"):
         importlib.import_module("pz_policymap.adapters.rllib")

@@ -1,4 +1,4 @@
-"""The README is true: its snippets run in order, in one namespace, and print what stands below them."""
+"""Tests the README: snippets run in order, in one namespace, and print the output below them."""
 
 import contextlib
 import io
@@ -35,19 +35,19 @@ def test_commands_print_the_output_below_them(capsys):
     assert len(commands) >= 2
 
 
-def test_the_first_snippet_and_its_output_stand_within_the_first_twenty_lines():
+def test_first_snippet_and_its_output_are_within_twenty_lines():
     opening = "\n".join(README.splitlines()[:20])
     assert re.search(r"```python\n.*?```\n```text\n.*?```", opening, re.DOTALL)
 
 
 @pytest.mark.parametrize("name", ["main", "tests"])
-def test_a_command_is_one_line_in_a_bash_block_right_after_its_marker(name):
+def test_command_is_one_line_in_a_bash_block_after_its_marker(name):
     found = re.findall(rf"<!-- command: {name} -->\n```bash\n(.*?)```", README, re.DOTALL)
     assert len(found) == 1
     assert len(found[0].strip().splitlines()) == 1
 
 
-def test_every_link_to_a_file_leads_somewhere():
+def test_links_to_files_are_valid():
     prose = re.sub(r"```.*?```", "", README, flags=re.DOTALL)
     for target in re.findall(r"\]\((?!http|#)([^)]+)\)", prose):
         assert (ROOT / target.split("#")[0]).exists(), target

@@ -1,4 +1,4 @@
-"""Gymnasium environments, single and vector, whose every end is known beforehand or drawn from their own seed."""
+"""Gymnasium environments, single and vector, with scripted ends or ends drawn from their own seed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ needs_modes = pytest.mark.skipif(
 
 
 def in_mode(vectorise: Any, fns: Sequence[Any], mode: Autoreset) -> Any:
-    """Returns a vector environment of Gymnasium's in this autoreset mode, where this version has it."""
+    """Returns one of Gymnasium's vector environments in this autoreset mode, if the installed version has it."""
     if KNOWS_MODES:
         return vectorise(fns, autoreset_mode=mode.value)
     if mode is not Autoreset.NEXT_STEP:
@@ -35,8 +35,8 @@ class Countdown(gymnasium.Env):
     """An episode lasts a number of steps drawn from the environment's own generator, from 1 to `longest`.
 
     Args:
-        longest: As above.
-        infos: A function of the environment that returns what to hand out.
+        longest: Largest number of steps.
+        infos: A function from the environment to its infos.
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": []}
@@ -65,14 +65,14 @@ class Countdown(gymnasium.Env):
 
 
 class ScriptedVector(VectorEnv):
-    """A vector environment written as one class, which plays a script.
+    """A vector environment written as one class, which follows a script.
 
     Args:
-        num_envs: How many rows there are.
-        ends: The rows that terminate at step 1, 2, ...; those of an odd step truncate instead. None afterwards.
-        mode: What it declares in its metadata; None: nothing.
-        infos: What it hands out at reset and at every step.
-        fail_at: `reset` raises at these calls, numbered from 0.
+        num_envs: Number of rows.
+        ends: The rows that end at step 1, 2, ...: truncated at odd steps, terminated at even ones. Then no row ends.
+        mode: The autoreset mode that its metadata declares; None: none.
+        infos: The infos of reset and of every step.
+        fail_at: Calls of `reset` that raise, numbered from 0.
     """
 
     single_observation_space = BOX
@@ -121,7 +121,7 @@ class ScriptedVector(VectorEnv):
 
 
 class Mortal(ParallelEnv[str, Any, Any]):
-    """A Parallel environment whose agents die one after the other, and are still observed, as SuperSuit needs it."""
+    """A Parallel environment whose agents end one after the other but stay observed, as SuperSuit requires."""
 
     metadata: ClassVar[dict[str, Any]] = {"name": "mortal_v0"}
     render_mode = None

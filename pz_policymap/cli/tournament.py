@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from contextlib import ExitStack, redirect_stdout
+from contextlib import ExitStack
 from typing import Any
 
 import pz_policymap as pm
@@ -93,14 +93,13 @@ def run(options: argparse.Namespace) -> int:
     check_folder("--results", options.results)
     names = policy_names(options.policies)
     make_env = EnvName(options.env, options.api, settings_from(options.set))
-    with redirect_stdout(sys.stderr):
-        entrants = entrants_named(names, options.checkpoints, options.loader)
-        if len(entrants) < 2:
-            raise UsageError(f"--policies and --checkpoints must name at least 2 policies, got {len(entrants)}")
-        for entrant in entrants.values():  # a policy that cannot be made is reported before anything is played
-            if isinstance(entrant, Entrant):
-                entrant.load()
-        env = make_env()
+    entrants = entrants_named(names, options.checkpoints, options.loader)
+    if len(entrants) < 2:
+        raise UsageError(f"--policies and --checkpoints must name at least 2 policies, got {len(entrants)}")
+    for entrant in entrants.values():  # a policy that cannot be made is reported before anything is played
+        if isinstance(entrant, Entrant):
+            entrant.load()
+    env = make_env()
     agents = getattr(env, "possible_agents", None)
     if agents is None:
         raise CommandError(f"environment {options.env!r} has no possible_agents, which a tournament needs beforehand")
@@ -125,7 +124,6 @@ def _play(options: argparse.Namespace, make_env: EnvName, entrants: dict[str, An
     state = [0, 0]
     try:
         with ExitStack() as stack:
-            stack.enter_context(redirect_stdout(sys.stderr))
             bar: list[Any] = []
 
             def report(done: int, count: int) -> None:

@@ -98,6 +98,11 @@ class GameTable:
         kept: NDArray[np.intp] = order[new & wanted[matchups[order]].all(axis=1)]
         return kept
 
+    def clusters(self, order: NDArray[np.intp]) -> list[Hashable]:
+        """Returns a label per game; games of the same entrants under the same environment seed have the same one."""
+        games = (self.finished(index).game for index in order.tolist())
+        return [(tuple(sorted(game.names)), game.repetition) for game in games]
+
     def forfeited(self, order: NDArray[np.intp]) -> NDArray[np.bool_]:
         """Returns which of some games were forfeited."""
         forfeited: NDArray[np.bool_] = np.array(self._forfeits, np.int64)[order] != _NO_FORFEIT
@@ -141,20 +146,20 @@ class Episodes(Sequence[Episode]):
     def __init__(
         self, table: GameTable, order: NDArray[np.intp], names: Sequence[str], sides: Sequence[Hashable]
     ) -> None:
-        self._table, self._order, self._sides = table, order, sides
+        self._table, self.order, self._sides = table, order, sides
         self._position = {name: position for position, name in enumerate(names)}
 
     def __len__(self) -> int:
-        return len(self._order)
+        return len(self.order)
 
     @overload
     def __getitem__(self, index: int) -> Episode: ...
     @overload
-    def __getitem__(self, index: slice) -> Episodes: ...
-    def __getitem__(self, index: int | slice) -> Episode | Episodes:
-        if isinstance(index, slice):
-            return Episodes(self._table, self._order[index], tuple(self._position), self._sides)
-        finished, sides, agents = self._table.finished(int(self._order[index])), self._sides, self._table.agents
+    def __getitem__(self, index: slice | NDArray[np.bool_]) -> Episodes: ...
+    def __getitem__(self, index: int | slice | NDArray[np.bool_]) -> Episode | Episodes:
+        if isinstance(index, (slice, np.ndarray)):
+            return Episodes(self._table, self.order[index], tuple(self._position), self._sides)
+        finished, sides, agents = self._table.finished(int(self.order[index])), self._sides, self._table.agents
         names, loser = finished.game.names, finished.forfeit
         there = [seat for seat, value in enumerate(finished.returns) if not math.isnan(value)]
         losing = {sides[seat] for seat, name in enumerate(names) if name == loser}

@@ -42,12 +42,12 @@ def standings_rows(result: TournamentResult) -> list[list[str]]:
 
 
 def _cooperative_rows(result: TournamentResult) -> list[list[str]]:
-    cross = result.cross_play()
-    rows = [["name", "return", "error", "self-play", "error", "cross-play", "error", "gap", "error", "worst partner"]]
+    found = result.cooperation()
+    rows = [["name", "return", "error", "self-play", "cross-play", "gap", "error", "worst partner"]]
     for policy in result.order:
-        columns = (*result.mean_returns[:2], *cross.self_play[:2], *cross.cross_play[:2], cross.gap, cross.gap_errors)
-        partner = int(cross.worst_partners[policy])
-        worst = f"{result.names[partner]} ({cross.worst_returns[policy]:.2f})" if partner >= 0 else "-"
+        columns = (*result.mean_returns[:2], found.self_play, found.cross_play, found.gaps, found.gap_errors)
+        partner = int(found.worst_partners[policy])
+        worst = f"{result.names[partner]} ({found.worst_returns[policy]:.2f})" if partner >= 0 else "-"
         rows.append([result.names[policy], *(_cell(values[policy]) for values in columns), worst])
     return rows
 
@@ -107,8 +107,8 @@ def note_texts(result: TournamentResult, identical: Mapping[tuple[str, ...], int
             f"{_listed(shown, 'matchups')} are identical. Repeated games add no information: errors and intervals "
             f"of these entrants are too small."
         )
-    episodes = result.cross_play().cross_play.episodes  # the games of one episode are not independent
-    few = [result.names[policy] for policy in result.order if episodes[policy] < _FEW]
+    units = result.win_rates.units  # episodes: the games of one episode are not independent
+    few = [result.names[policy] for policy in result.order if units[policy] < _FEW]
     if few and result.competitive:
         who = "all entrants" if len(few) == len(result.names) else _listed(few, "entrants")
         notes.append(f"fewer than {_FEW} independent games of {who}; play more cycles to rely on errors and intervals.")
@@ -125,7 +125,7 @@ def _listed(items: Sequence[str], what: str) -> str:
 def plain_dict(result: TournamentResult) -> dict[str, Any]:
     """Returns all numbers in plain types."""
     payoff, ratings, rates = result.payoff, result.ratings(), result.win_rates
-    means, cross = result.mean_returns, result.cross_play()
+    means, found = result.mean_returns, result.cooperation()
     entrants = [
         {
             "policy": policy,
@@ -134,11 +134,11 @@ def plain_dict(result: TournamentResult) -> dict[str, Any]:
             "rating_error": float(ratings.errors[policy]),
             **result.standings[policy]._asdict(),
             "interval": [float(rates.lows[policy]), float(rates.highs[policy])],
-            "independent_games": float(rates.effective_games[policy]),
+            "episodes": int(rates.units[policy]),
             "mean_return": float(means.values[policy]),
             "mean_return_error": float(means.errors[policy]),
-            "self_play": float(cross.self_play.values[policy]),
-            "cross_play": float(cross.cross_play.values[policy]),
+            "self_play": float(found.self_play[policy]),
+            "cross_play": float(found.cross_play[policy]),
             "forfeits": result.forfeits.get(result.names[policy], 0),
         }
         for policy in result.order

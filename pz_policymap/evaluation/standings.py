@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable, Iterable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pz_policymap.results.episode import Episode
 from pz_policymap.results.payoff import Payoff
 
 Vector = NDArray[np.float64]
@@ -54,62 +56,41 @@ class MeanReturns(NamedTuple):
 
     Attributes:
         values: The means, shape `(num_policies,)`; NaN without episodes.
-        errors: Their standard errors; NaN for fewer than two episodes.
-        episodes: Number of episodes.
+        errors: Their standard errors; NaN for fewer than two units.
+        units: Number of independent units: episodes, or groups of them that share an environment seed.
     """
 
     values: Vector
     errors: Vector
-    episodes: NDArray[np.int64]
+    units: Vector
 
 
-class RunningMeans:
-    """Means and standard errors of numbers by policy, in one pass (Welford 1962).
+def mean_returns(episodes: Iterable[Episode], clusters: Iterable[Hashable], num_policies: int) -> MeanReturns:
+    """Returns mean returns with standard errors of a ratio estimate (Cochran 1977, "Sampling techniques").
 
     Args:
-        num_policies: Number of policies.
-
-    Example:
-        >>> means = RunningMeans(1)
-        >>> for value in (1.0, 2.0, 3.0):
-        ...     means.add(0, value)
-        >>> means.result().values.item(), means.result().errors.round(3).item()
-        (2.0, 0.577)
+        episodes: The episodes.
+        clusters: A label per episode; episodes with equal labels are one unit.
+        num_policies: Size of the population.
     """
-
-    def __init__(self, num_policies: int) -> None:
-        self._sums = [(0, 0.0, 0.0)] * num_policies  # count, mean, sum of squared distances to the mean
-
-    def add(self, policy: int, value: float) -> None:
-        """Adds a number."""
-        count, mean, squares = self._sums[policy]
-        moved = mean + (value - mean) / (count + 1)
-        self._sums[policy] = count + 1, moved, squares + (value - mean) * (value - moved)
-
-    def result(self) -> MeanReturns:
-        """Returns the means and their standard errors."""
-        return MeanReturns(
-            np.array([mean if count else math.nan for count, mean, _ in self._sums]),
-            np.array([math.sqrt(q / (n - 1) / n) if n > 1 else math.nan for n, _, q in self._sums]),
-            np.array([count for count, _, _ in self._sums]),
-        )
-
-
-class CrossPlay(NamedTuple):
-    """How each policy fares with copies of itself, and with others; each of shape `(num_policies,)`.
-
-    Attributes:
-        self_play: Mean returns and errors over the episodes in which the policy controls every seat.
-        cross_play: Mean returns and errors over its other episodes.
-        gap: Self-play minus cross-play; positive if it relies on partners that act as it does.
-        gap_errors: Standard errors of `gap`.
-        worst_partners: The policy with which its mean return is lowest; -1 without partners.
-        worst_returns: Its mean return with that partner; NaN without partners.
-    """
-
-    self_play: MeanReturns
-    cross_play: MeanReturns
-    gap: Vector
-    gap_errors: Vector
-    worst_partners: NDArray[np.intp]
-    worst_returns: Vector
+    numbers: dict[Hashable, int] = {}
+    rows: dict[tuple[int, int], tuple[float, int]] = {}  # by policy and cluster: sum and number of episodes
+    for episode, cluster in zip(episodes, clusters, strict=True):
+        number = numbers.setdefault(cluster, len(numbers))
+        seats: dict[int, list[float]] = {}
+        for policy, value in zip(episode.policies, episode.returns, strict=True):
+            seats.setdefault(policy, []).append(value)
+        for policy, values in seats.items():
+            total, count = rows.get((policy, number), (0.0, 0))
+            rows[policy, number] = total + math.fsum(values) / len(values), count + 1
+    policies = np.array([policy for policy, _ in rows], np.int64)
+    totals, counts = np.array(list(rows.values())).reshape(-1, 2).T
+    units = np.bincount(policies, minlength=num_policies).astype(np.float64)
+    episodes_of = np.bincount(policies, counts, minlength=num_policies)
+    means = np.full(num_policies, np.nan)
+    np.divide(np.bincount(policies, totals, minlength=num_policies), episodes_of, out=means, where=units > 0)
+    squares = np.bincount(policies, (totals - means[policies] * counts) ** 2, minlength=num_policies)
+    errors = np.full(num_policies, np.nan)
+    few = units < 2
+    np.divide(np.sqrt(squares * units / np.where(few, 1, units - 1)), episodes_of, out=errors, where=~few)
+    return MeanReturns(means, errors, units)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections import Counter
 from collections.abc import Hashable, Sequence
@@ -23,12 +22,13 @@ from pz_policymap.evaluation.result_table import (
     text_table,
 )
 from pz_policymap.evaluation.results_file import merged_file
-from pz_policymap.evaluation.standings import CrossPlay, MeanReturns, RunningMeans, Standing, standings
+from pz_policymap.evaluation.standings import MeanReturns, Standing, mean_returns, standings
 from pz_policymap.mappings.groups import GroupOf, group_rule, seats_by_group
-from pz_policymap.results.episode import Episode
+from pz_policymap.results.cooperation import Cooperation, cooperation
+from pz_policymap.results.intervals import Intervals
 from pz_policymap.results.payoff import Payoff
 from pz_policymap.results.ratings import Ratings
-from pz_policymap.results.win_rates import WinRates
+from pz_policymap.results.seat_results import SeatResults, seat_results
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -63,7 +63,7 @@ class TournamentResult:
     def __init__(self, names: Sequence[str], table: GameTable, sides: Sequence[Hashable]) -> None:
         self.names = tuple(names)
         self._table, self._order = table, table.in_order(names)
-        self.episodes: Sequence[Episode] = Episodes(table, self._order, self.names, sides)
+        self.episodes = Episodes(table, self._order, self.names, sides)
 
     @cached_property
     def payoff(self) -> Payoff:
@@ -78,7 +78,7 @@ class TournamentResult:
         return self.payoff.ratings()
 
     @cached_property
-    def win_rates(self) -> WinRates:
+    def win_rates(self) -> Intervals:
         """The win rate of every entrant with its 95% interval; see `Payoff.overall_win_rates`."""
         return self.payoff.overall_win_rates()
 
@@ -88,46 +88,40 @@ class TournamentResult:
         return standings(self.payoff)
 
     @cached_property
-    def _returns(self) -> tuple[MeanReturns, MeanReturns, MeanReturns]:
-        """The returns in all games, in games of one entrant alone, and in games of several; without forfeits."""
-        means = [RunningMeans(len(self.names)) for _ in range(3)]
-        position = {name: number for number, name in enumerate(self.names)}
-        for index in self._order[~self._forfeited].tolist():
-            game = self._table.finished(index)
-            seats: dict[str, list[float]] = {}
-            for name, value in zip(game.game.names, game.returns, strict=True):
-                if not math.isnan(value):
-                    seats.setdefault(name, []).append(value)
-            for name, values in seats.items():
-                for mean in (means[0], means[1 if len(seats) == 1 else 2]):
-                    mean.add(position[name], math.fsum(values) / len(values))
-        every, alone, mixed = (mean.result() for mean in means)
-        return every, alone, mixed
-
-    @property
     def mean_returns(self) -> MeanReturns:
-        """The mean return of every entrant with its standard error; a game counts once. Without forfeited games."""
-        return self._returns[0]
+        """The mean return of every entrant with its standard error, without forfeited games.
 
-    def cross_play(self) -> CrossPlay:
-        """Returns self-play and cross-play returns, their gap, and the worst partner of each entrant.
-
-        For cooperative games; play these with `self_matches=True`. An entrant that controls every seat is in self-play,
-        and in cross-play otherwise (Lupu et al. 2021, "Trajectory diversity for zero-shot coordination").
+        Games of the same entrants under the same environment seed count as one independent unit.
         """
-        _, alone, mixed = self._returns
-        partners = self.payoff.mean_returns
-        np.fill_diagonal(partners, np.nan)
-        met = ~np.isnan(partners).all(axis=1)
-        worst = np.where(met, np.argmin(np.where(np.isnan(partners), np.inf, partners), axis=1), -1)
-        return CrossPlay(
-            alone,
-            mixed,
-            alone.values - mixed.values,
-            np.hypot(alone.errors, mixed.errors),
-            worst,
-            np.where(met, partners[np.arange(len(worst)), worst], np.nan),
-        )
+        return mean_returns(self._completed, self._table.clusters(self._completed.order), len(self.names))
+
+    def cooperation(self) -> Cooperation:
+        """Returns self-play and cross-play returns, their gaps, and the worst partner of each entrant.
+
+        For cooperative games; play these with `self_matches=True`. See `pm.cooperation`.
+        """
+        clusters = self._table.clusters(self._completed.order)
+        return cooperation(self._completed, len(self.names), clusters=clusters)
+
+    def seats(self, name: str | None = None) -> SeatResults:
+        """Returns win rates and returns by seat, such as whether moving first wins; see `pm.seat_results`.
+
+        Args:
+            name: Only the seats that this entrant controlled. None: all.
+
+        Raises:
+            ValueError: If `name` is not an entrant.
+        """
+        if name is not None and name not in self.names:
+            raise ValueError(f"name must be one of {', '.join(self.names)}, got {name!r}")
+        policy = None if name is None else self.names.index(name)
+        clusters = self._table.clusters(self._completed.order)
+        return seat_results(self._completed, policy=policy, clusters=clusters)
+
+    @cached_property
+    def _completed(self) -> Episodes:
+        """The games that were not forfeited."""
+        return self.episodes[~self._forfeited]
 
     @cached_property
     def _forfeited(self) -> NDArray[np.bool_]:
@@ -145,7 +139,7 @@ class TournamentResult:
         games = [self._table.finished(index) for index in self._order[self._forfeited].tolist()]
         return dict(Counter(str(game.forfeit) for game in games))
 
-    @property
+    @cached_property
     def competitive(self) -> bool:
         """Whether any game was won."""
         return bool(self.payoff.wins.any())

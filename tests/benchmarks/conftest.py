@@ -32,7 +32,7 @@ def report(benchmark: Any, request: pytest.FixtureRequest) -> Callable[..., None
         request.config.stash.setdefault(MEASURED, []).append(ratio)
         benchmark.extra_info[ratio.what] = ratio.measured
         if not benchmark.stats:
-            benchmark.pedantic(lambda: None)  # pytest-benchmark needs a time, even if something else was measured
+            benchmark.pedantic(lambda: None)  # pytest-benchmark needs a time, whatever was measured
         assert ratio.within(ratio.tolerance), f"{ratio.measured:.3g} is beyond the tolerance of {ratio.tolerance:g}"
 
     return put

@@ -18,7 +18,7 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from typing import Any
 
-SAMPLE = 0.002  # seconds that a function is repeated for, so that the cost of reading the clock is negligible
+SAMPLE = 0.002  # seconds of repetitions per sample, so that reading the clock costs nothing
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Ratio:
 
 
 def medians(*functions: Callable[[], Any], rounds: int = 31, before: Callable[[], Any] | None = None) -> list[float]:
-    """Returns the median time of a call of each function, in seconds of the processor.
+    """Returns the median processor time per call of each function, in seconds.
 
     Args:
         functions: Timed in turns; the order is reversed each round.

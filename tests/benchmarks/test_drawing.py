@@ -1,4 +1,4 @@
-"""What a draw costs: many environments in one call, environments at scattered episodes, memory and import."""
+"""Cost of draws: many environments in one call, scattered episodes, memory, and import."""
 
 import random
 import statistics
@@ -22,7 +22,7 @@ def test_many_environments_in_one_draw(side_by_side, report):
     rng, words = np.random.default_rng(0), np.random.Philox(0)
 
     def bare():
-        """The same bits, drawn and scaled, and nothing else: what the draw cannot be faster than."""
+        """Draws and scales the same bits and nothing else: the lower bound of the draw."""
         policy_ids = np.empty((MANY, len(SEATS)), np.int32)
         for start in range(0, MANY, 16_384):
             part = policy_ids[start : start + 16_384]
@@ -62,7 +62,7 @@ def test_an_assignment_in_bulk_against_sample_factory(side_by_side, report, resa
         return MANY * resample_every * len(SEATS)
 
     for _ in range(3):
-        ask()  # its first five requests draw every time
+        ask()  # its first five requests always draw
     ours, theirs = side_by_side(draw, ask, rounds=11)
     ratio = (theirs / ask()) / (ours / draw())
     what = f"an assignment in bulk, drawn every {resample_every} episodes"

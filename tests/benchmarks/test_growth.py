@@ -1,4 +1,4 @@
-"""What grows: the cost of a draw with environments, seats, policies and blocks; the size of a state with episodes."""
+"""Growth: cost of a draw with environments, seats, policies and blocks; size of a state with episodes."""
 
 import pickle
 
@@ -10,7 +10,7 @@ ENVS = 100_000
 
 
 def assigner(num_envs=ENVS, num_seats=4, num_policies=8, episodes=0):
-    """Returns an assigner that draws at every episode, from some episode on."""
+    """Returns an assigner at a late episode that draws at every episode."""
     drawing = PolicyAssigner(Uniform(num_policies), range(num_seats), num_envs, resample_every=1, seed=0)
     state = drawing.state_dict()
     state["episode"] += episodes
@@ -33,7 +33,7 @@ def test_draw_cost_is_linear_in_seats(side_by_side, report, what, against, many,
     report(what, against, costs[0] / costs[1] / times, 1.5, 3)
 
 
-def test_a_state_is_no_larger_after_many_episodes(report):
+def test_state_size_is_constant_over_episodes(report):
     played = PolicyAssigner(8, ["a", "b"], num_envs=100, seed=0)
     played.begin_episodes()
     after_one = len(pickle.dumps(played.state_dict()))

@@ -1,4 +1,4 @@
-"""What it costs to record an episode, and to number a matchup, in a large population."""
+"""Cost of recording an episode, and of numbering a matchup, in a large population."""
 
 from itertools import cycle
 

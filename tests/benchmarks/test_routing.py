@@ -1,4 +1,4 @@
-"""What it costs to find the rows of each policy, and to play many policies in one batch."""
+"""Cost of grouping rows by policy, and of many policies in one batch."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from pz_policymap import PolicyGroups
 
 @pytest.fixture(scope="module", autouse=True)
 def _busy_heap():
-    """Frees a batch of observations, as a training run has done long before.
+    """Frees a batch of observations, as a training run has done before.
 
     The C library hands large blocks back to the system, and faults them in anew, until a larger one has been freed.
     """
@@ -49,7 +49,7 @@ def test_mixed_batch_costs_about_one_policy(side_by_side, report):
     observations = torch.rand(num_rows, width)
     policy_ids = np.random.default_rng(0).integers(0, num_policies, num_rows).astype(np.int32)
     num_threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # the clock is the processor's, which runs while a thread waits for another
+    torch.set_num_threads(1)  # waiting threads would count as processor time
     try:
         with torch.inference_mode():
             mixed, one = side_by_side(

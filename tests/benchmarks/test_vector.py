@@ -1,4 +1,4 @@
-"""What the tag costs in a batch: steps in which no episode ends, and steps in which some do."""
+"""Cost of the tag in a batch, for steps without and with ends of episodes."""
 
 from itertools import cycle
 from typing import Any, ClassVar
@@ -15,7 +15,7 @@ ROWS = 16_384
 
 
 class Still(gymnasium.vector.VectorEnv):
-    """Nothing happens, at no cost, but that rows end."""
+    """Does nothing except ending rows, at no cost."""
 
     metadata: ClassVar[dict[str, Any]] = {}
     single_action_space = single_observation_space = gymnasium.spaces.Discrete(2)
@@ -51,9 +51,7 @@ def test_a_step_without_an_end_costs_the_same_at_any_number_of_rows(side_by_side
 
 @pytest.mark.parametrize(("resample_every", "target", "tolerance"), [(10, 3, 6), (1, 10, 20)])
 @pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
-def test_a_step_with_ends_costs_little_more_than_unseeded_lines(
-    side_by_side, report, mode, resample_every, target, tolerance
-):
+def test_step_with_ends_costs_about_unseeded_numpy(side_by_side, report, mode, resample_every, target, tolerance):
     env, bare = wrapped(Still(ROWS, 0.01), mode, resample_every), Still(ROWS, 0.01)
     rng = np.random.default_rng()
     policy_ids = rng.integers(0, NUM_POLICIES, ROWS)
@@ -71,7 +69,7 @@ def test_a_step_with_ends_costs_little_more_than_unseeded_lines(
         policy_ids[begun] = rng.integers(0, NUM_POLICIES, np.count_nonzero(begun))
         return observations, rewards, terminations, truncations, {**infos, "policy_id": policy_ids}
 
-    for _ in range(1000):  # until the rows are at episodes of their own
+    for _ in range(1000):  # until the rows are at different episodes
         env.step(None), by_hand()
     ours, persons = side_by_side(lambda: env.step(None), by_hand, rounds=101)
     what = f"PolicyMapVector.step, 1% of 16,384 rows end, {mode}, resample_every={resample_every}"

@@ -1,4 +1,4 @@
-"""What the tag costs in PettingZoo environments: of itself, and of whole steps."""
+"""Cost of the tag in PettingZoo environments, alone and within whole steps."""
 
 import time
 from typing import Any, ClassVar
@@ -14,7 +14,7 @@ NUM_POLICIES = 8
 
 
 class Still(pettingzoo.ParallelEnv):
-    """Nothing happens, at no cost."""
+    """Does nothing, at no cost."""
 
     metadata: ClassVar[dict[str, Any]] = {"name": "still_v0"}
 
@@ -32,7 +32,7 @@ class Still(pettingzoo.ParallelEnv):
 
 
 class StillTurns(pettingzoo.AECEnv):
-    """The same in turns."""
+    """The same, turn-based."""
 
     metadata: ClassVar[dict[str, Any]] = {"name": "still_turns_v0"}
 
@@ -84,9 +84,9 @@ def pistonball():
 
 
 def whole_and_inner(make, rounds=300):
-    """Returns how long each step of a wrapped environment takes, and how long the bare one's step inside it.
+    """Returns the times of each wrapped step and of the bare step inside it.
 
-    The two share every step, so that what differs between steps does not come between them.
+    Both are measured in the same steps, so that differences between steps cancel.
     """
     bare = make()
     inner_step, inner, whole = bare.step, [], []

@@ -52,10 +52,26 @@ def test_result_table_shows_every_number_by_name():
 
 
 def test_result_mean_returns_count_an_episode_once():
-    result = result_of(("ab", [1.0, 3.0]), ("aa", [2.0, 6.0]), ("ba", [0.0, 5.0]))
+    result = result_of(("ab", [1.0, 3.0]), ("aa", [2.0, 6.0]), ("ab", [5.0, 0.0]))
     values = [1.0, 4.0, 5.0]
     assert result.mean_returns.values.tolist() == [np.mean(values), 1.5]
     assert result.mean_returns.errors[0] == pytest.approx(np.std(values, ddof=1) / math.sqrt(3))
+
+
+def test_result_mean_returns_take_seatings_under_one_seed_as_one_unit():
+    result = result_of(("ab", [1.0, 3.0]), ("ba", [0.0, 5.0]))
+    assert result.mean_returns.units.tolist() == [1, 1]
+    assert np.isnan(result.mean_returns.errors).all()
+
+
+def test_result_seats_show_whether_moving_first_wins():
+    games = [("ab", [1.0, 0.0]), ("ba", [1.0, 0.0])]
+    result = result_of(*games * 10)
+    assert result.seats().win_rates.values.tolist() == [1.0, 0.0]
+    assert result.seats("a").mean_returns.values.tolist() == [1.0, 0.0]
+    assert result.seats().labels == ("agent_0", "agent_1")
+    with pytest.raises(ValueError, match="name must be one of a, b, got 'c'"):
+        result.seats("c")
 
 
 def test_result_pairs_have_no_prior():
@@ -130,13 +146,12 @@ def cooperative():
 
 
 def test_result_cross_play_gap_and_worst_partner():
-    cross = cooperative().cross_play()
-    np.testing.assert_array_equal(cross.self_play.values, [11.0, 6.0, np.nan])
-    np.testing.assert_array_equal(cross.cross_play.values, [7.0 / 3.0, 3.0, 1.0])
-    np.testing.assert_allclose(cross.gap, [11.0 - 7.0 / 3.0, 3.0, np.nan])
-    assert cross.gap_errors[0] == pytest.approx(math.hypot(1.0, np.std([2, 4, 1], ddof=1) / math.sqrt(3)))
-    assert cross.worst_partners.tolist() == [2, 0, 0]
-    assert cross.worst_returns.tolist() == [1.0, 3.0, 1.0]
+    found = cooperative().cooperation()
+    np.testing.assert_array_equal(found.self_play, [11.0, 6.0, np.nan])
+    np.testing.assert_array_equal(found.cross_play, [2.0, 3.0, 1.0])  # partners have equal weight
+    np.testing.assert_array_equal(found.gaps, [9.0, 3.0, np.nan])
+    assert found.worst_partners.tolist() == [2, 0, 0]
+    assert found.worst_returns.tolist() == [1.0, 3.0, 1.0]
 
 
 def test_result_without_wins_shows_returns_and_the_best_first():
@@ -144,8 +159,7 @@ def test_result_without_wins_shows_returns_and_the_best_first():
     assert not result.competitive
     _, heading, first, *_ = repr(result).splitlines()
     assert heading.split() == [
-        *("name", "return", "error", "self-play", "error", "cross-play", "error"),
-        *("gap", "error", "worst", "partner"),
+        *("name", "return", "error", "self-play", "cross-play", "gap", "error", "worst", "partner"),
     ]
     assert first.split()[0] == "a"
     assert first.split()[-2:] == ["c", "(1.00)"]
@@ -168,8 +182,8 @@ def test_result_self_matches_in_a_cooperative_game():
         cycles=3,
     )
     assert len(result.episodes) == 12
-    cross = result.cross_play()
-    assert not np.isnan(cross.gap).any()
+    cross = result.cooperation()
+    assert not np.isnan(cross.gaps).any()
     assert cross.worst_partners.tolist() == [1, 0]
 
 

@@ -1,4 +1,4 @@
-"""The script for the README's pictures draws those in the repository, from real games."""
+"""Tests that the script for the README's pictures draws those in the repository."""
 
 import importlib.util
 import struct
@@ -19,10 +19,10 @@ def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_pictures_in_the_repository_are_those_of_the_script(tmp_path, capsys):
+def test_script_draws_the_pictures_in_the_repository(tmp_path, capsys):
     pictures.main(tmp_path / "new", cycles=1)
     made = names(EXAMPLES / "pictures")
-    made.remove("sb3_self_play.png")  # of another example
+    made.remove("sb3_self_play.png")  # drawn by another example
     assert names(tmp_path / "new") == made
     assert len(capsys.readouterr().out.splitlines()) == len(made)
 

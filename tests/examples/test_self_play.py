@@ -1,4 +1,4 @@
-"""The examples of self-play end where theory says, with a margin, over several seeds; and draw it."""
+"""Tests that the self-play examples reach the results of theory over several seeds, and draw them."""
 
 import importlib.util
 from pathlib import Path
@@ -28,12 +28,12 @@ class TestRockPaperScissors:
     @pytest.mark.parametrize("seed", SEEDS)
     def test_best_responses_to_the_equilibrium_converge_to_thirds(self, seed):
         shares = rps.train(rps.OPPONENTS["equilibrium"], generations=6, episodes=30, seed=seed)
-        assert rps.exploitability(shares)[0] > 0.9  # it begins with a single move
+        assert rps.exploitability(shares)[0] > 0.9  # a single move at first
         assert (rps.exploitability(shares)[-3:] < 0.05).all()
         np.testing.assert_allclose(shares[-3:], 1 / 3, atol=0.05)
 
     @pytest.mark.parametrize("seed", SEEDS)
-    def test_pure_self_play_goes_round_in_circles(self, seed):
+    def test_pure_self_play_cycles(self, seed):
         shares = rps.train(rps.OPPONENTS["latest"], generations=9, episodes=12, seed=seed)
         assert shares.argmax(axis=1).tolist() == [1, 2, 0] * 3  # paper, scissors, rock, paper, ...
         assert (rps.exploitability(shares) == 1.0).all()
@@ -45,13 +45,13 @@ class TestRockPaperScissors:
 
 
 class TestPrioritisedOpponents:
-    def test_the_strongest_opponent_is_found_in_fewer_games_than_by_drawing_uniformly(self):
+    def test_pfsp_finds_the_strongest_opponent_in_fewer_games_than_uniform_sampling(self):
         games = {name: games.sum(axis=1) for name, games in prioritised.compare(range(10)).items()}
         # Four other groups of ten seeds gave ratios from 0.2 to 0.35.
         assert games["hard"].mean() < 0.6 * games["uniform"].mean()
         assert (games["hard"] < games["uniform"]).sum() >= 7
 
-    def test_the_ledger_is_sure_only_by_a_standard_error_on_both_sides(self):
+    def test_strongest_needs_a_standard_error_on_both_sides(self):
         payoff = pm.Payoff(prioritised.LEARNER + 1)
         assert prioritised.strongest(payoff) is None
         for opponent in range(prioritised.NUM_OPPONENTS):
@@ -70,12 +70,12 @@ class TestPictures:
         ],
     )
     def test_a_picture_is_written(self, module, results, tmp_path):
-        pytest.importorskip("matplotlib", reason="pip install 'pz-policymap[plot]'")
+        pytest.importorskip("matplotlib", reason="pip install matplotlib")
         module.draw(results, tmp_path / "picture.png")
         assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
 
-    def test_the_scripts_print_where_it_ended(self, capsys, tmp_path):
-        pytest.importorskip("matplotlib", reason="pip install 'pz-policymap[plot]'")
+    def test_scripts_print_the_final_results(self, capsys, tmp_path):
+        pytest.importorskip("matplotlib", reason="pip install matplotlib")
         prioritised.main(tmp_path / "picture.png", seeds=range(1))
         rps.main()
         printed = capsys.readouterr().out

@@ -1,7 +1,7 @@
 """A short run of the real Sample Factory: python sample_factory_run.py RECORDS [Sample Factory's own arguments]
 
-Two agents are paid for naming the number they see. Each trajectory is written down as it goes to the learners.
-RECORDS is a folder; settings of the mapping come as environment variables, for spawned workers import this file anew.
+Two agents are rewarded for naming the number that they observe. Each trajectory is recorded when it goes to a learner.
+RECORDS is a folder. Settings of the mapping are environment variables, because spawned workers import this file again.
 """
 
 import json
@@ -34,7 +34,7 @@ use_mapping(MAPPINGS[MAPPING], resample_every=RESAMPLE_EVERY)
 
 
 class Recorded(non_batched_sampling.ActorState):
-    """Writes down whose every step of a trajectory is, where episodes end, and which learners get it."""
+    """Records the policy of each step, the ends of episodes, and the learner of each trajectory."""
 
     def finalize_trajectory(self, rollout_step):
         steps = self.curr_traj_buffer
@@ -55,7 +55,7 @@ non_batched_sampling.ActorState = Recorded
 
 
 class NameTheNumber(gymnasium.Env):
-    """Episodes of 5 to 9 steps that both agents end together; it resets itself, as Sample Factory wants it."""
+    """Episodes of 5 to 9 steps that end for both agents together; resets itself, as Sample Factory requires."""
 
     num_agents = 2
     is_multiagent = True

@@ -1,4 +1,4 @@
-"""The recipe for AgileRL: the assigner says who acts, and each learns from its own rows: `nox -s agilerl`."""
+"""Tests the AgileRL recipe: assignments equal the assigner's, and each policy learns from its own rows only."""
 
 import sys
 from pathlib import Path
@@ -15,7 +15,7 @@ import agilerl_recipe as recipe
 AGENTS = ["agent_0", "agent_1", "agent_2"]
 
 
-def test_each_policy_learns_from_the_rows_that_it_has_acted_on(monkeypatch):
+def test_each_policy_learns_from_its_own_rows(monkeypatch):
     seen = {policy: [] for policy in range(recipe.POLICIES)}
     learned = dict.fromkeys(seen, 0)
     act, learn = recipe.DQN.get_action, recipe.DQN.learn

@@ -1,4 +1,4 @@
-"""The recipe for Tianshou: the assigner says who acts, and each learns from its own rows: `nox -s tianshou`."""
+"""Tests the Tianshou recipe: assignments equal the assigner's, and each policy learns from its own rows only."""
 
 import sys
 from pathlib import Path
@@ -15,7 +15,7 @@ import tianshou_recipe as recipe
 AGENTS = ["player_1", "player_2"]
 
 
-def test_each_policy_learns_from_the_rows_that_it_has_acted_on(monkeypatch):
+def test_each_policy_learns_from_its_own_rows(monkeypatch):
     learners, own = [], []
     update = recipe.DQN._update_with_batch
 
@@ -31,21 +31,21 @@ def test_each_policy_learns_from_the_rows_that_it_has_acted_on(monkeypatch):
     assert own == [(policy, {policy}) for policy in [*range(recipe.RANDOM)] * 6]
 
     alone = pm.PolicyAssigner(len(recipe.NOISE), AGENTS, recipe.ENVS, resample_every=1, seed=recipe.SEED)
-    alone.begin_episodes()  # which Tianshou spends at construction
+    alone.begin_episodes()  # the reset at construction
     expected, env = [], -1
     for row, agent in enumerate(played.obs.agent_id):
-        if row % 100 == 0:  # the buffer holds environment after environment
+        if row % 100 == 0:  # the buffer holds one environment after the other
             env += 1
             now = alone.begin_episodes([env])[env].tolist()
         expected.append(now[AGENTS.index(agent)])
         if played.done[row]:
             now = alone.begin_episodes([env])[env].tolist()
     assert played.policy.policy_id.tolist() == expected
-    assert (played.info.policy_id != played.policy.policy_id).any()  # the info is that of the next to move
+    assert (played.info.policy_id != played.policy.policy_id).any()  # the info belongs to the next agent to move
     assert payoff.games.sum() > 0
 
 
-def test_the_reward_of_the_last_moves_is_that_of_the_agent_that_made_them(monkeypatch):
+def test_rewards_of_last_moves_are_those_of_the_agent_that_moved(monkeypatch):
     ends = []
     update = recipe.DQN._update_with_batch
 
@@ -57,6 +57,6 @@ def test_the_reward_of_the_last_moves_is_that_of_the_agent_that_made_them(monkey
     list(recipe.train(pm.Payoff(len(recipe.NOISE)), iterations=1, steps=200, updates=2))
     over = [(reward, value) for terminated, reward, value in ends if terminated]
     assert over
-    for reward, value in over:  # who ends a legal game has won or drawn it, and nothing comes after
+    for reward, value in over:  # the last mover of a legal game has won or drawn it
         assert reward in (0, 1)
         assert value == pytest.approx(reward)

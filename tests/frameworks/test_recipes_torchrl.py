@@ -1,4 +1,4 @@
-"""The recipe for TorchRL: the assigner says who acts, and each learns from its own rows: `nox -s torchrl`."""
+"""Tests the TorchRL recipe: assignments equal the assigner's, and each policy learns from its own rows only."""
 
 import re
 import sys
@@ -17,7 +17,7 @@ import torchrl_recipe as recipe  # noqa: E402
 AGENTS = ["agent_0", "agent_1", "agent_2"]
 
 
-def test_a_net_changes_by_its_own_rows_alone(monkeypatch):
+def test_each_network_learns_from_its_own_rows(monkeypatch):
     updates = []
 
     class WatchedLoss(recipe.objectives.ClipPPOLoss):
@@ -30,7 +30,7 @@ def test_a_net_changes_by_its_own_rows_alone(monkeypatch):
     batches = [batch[recipe.ID].clone() for batch in recipe.train(iterations=3, steps=100, epochs=2)]
 
     alone = pm.PolicyAssigner(recipe.POLICIES, AGENTS, resample_every=recipe.EVERY, seed=recipe.SEED)
-    alone.begin_episodes()  # which TorchRL spends at construction
+    alone.begin_episodes()  # the reset at construction
     expected = torch.cat([torch.tensor(alone.begin_episodes()).expand(25, 3) for _ in range(12)])
     assert batches[0].dtype == torch.float32
     assert torch.equal(torch.cat(batches).long(), expected)

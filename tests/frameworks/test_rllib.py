@@ -170,7 +170,7 @@ def make_config(folder: Path, env: str = "parallel", runners: int = 2, envs: int
 
 
 def lines(folder: Path, group: str = "training") -> list[dict[str, Any]]:
-    """All that was recorded, in the order of time."""
+    """All records, in the order of time."""
     text = [line for path in folder.iterdir() for line in path.read_text().splitlines()]
     return sorted((line for line in map(json.loads, text) if line["group"] == group), key=itemgetter("time"))
 
@@ -203,7 +203,7 @@ def run(config: PPOConfig, mapping: Any = 3, iterations: int = 5, **settings: An
     return algorithm
 
 
-ITERATIONS = {"aec": 8, "turns": 8, "late_turns": 20}  # where an episode's steps are its agents' turns
+ITERATIONS = {"aec": 8, "turns": 8, "late_turns": 20}  # one step is one turn of an agent
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What Sample Factory promises, held against the published `AgentPolicyMapping` of sample-factory 2.1.1.
+"""Compares the adapter with the published `AgentPolicyMapping` of sample-factory 2.1.1.
 
 It pins gymnasium below 1.0 and NumPy below 2, so this runs in an environment of its own: `nox -s sample_factory`.
 There this package is installed without its dependencies and does without PettingZoo.
@@ -30,10 +30,10 @@ EARLY_REQUESTS = 5  # the published code draws at each of its first five request
 
 
 class Published:
-    """The published mapping, asked as its actors ask it: once an agent at construction, once an agent at every done."""
+    """The published mapping, called as by its actors: once per agent at construction, then at every done."""
 
     def __init__(self, num_agents: int, mix: bool, async_rl: bool = True) -> None:
-        random.seed(0)  # it takes its seed from Python's global generator
+        random.seed(0)  # it uses Python's global generator
         cfg = SimpleNamespace(
             num_policies=NUM_POLICIES,
             pbt_mix_policies_in_one_env=mix,
@@ -46,13 +46,13 @@ class Published:
         self.current = [-1] * num_agents
 
     def ask(self, agent: int, env_index: int = 0) -> bool:
-        """Asks for one agent and returns whether that drew anew."""
+        """Requests the policy of one agent and returns whether that resampled."""
         before = self.mapping.env_policies.get(env_index)
         self.current[agent] = self.mapping.get_policy_for_agent(agent, env_index, env_index)
         return self.mapping.env_policies.get(env_index) is not before
 
     def begin_episode(self) -> bool:
-        drawn = [self.ask(agent) for agent in range(self.num_agents)]  # all are asked, whatever the first says
+        drawn = [self.ask(agent) for agent in range(self.num_agents)]  # no short circuit
         return any(drawn)
 
 
@@ -68,7 +68,7 @@ def begin_episode(assigner: PolicyAssigner) -> bool:
 
 @pytest.mark.parametrize("mix", [True, False])
 @pytest.mark.parametrize("num_agents", [1, 2, 3, 5, 8])
-def test_in_lockstep_both_resample_in_the_same_episodes_once_the_early_requests_are_over(num_agents, mix):
+def test_agents_in_lockstep_resample_in_the_same_episodes_after_the_early_requests(num_agents, mix):
     published, assigner = Published(num_agents, mix), ours(num_agents, mix)
     theirs = [published.begin_episode() for _ in range(EPISODES)]
     mine = [begin_episode(assigner) for _ in range(EPISODES)]
@@ -104,7 +104,7 @@ def test_without_mixing_uneven_ends_in_the_published_code_mix_policies():
     for _ in range(steps):
         for agent in (0, 1):
             left[agent] -= 1
-            if not left[agent]:  # each agent is asked for on its own whenever it is done
+            if not left[agent]:  # one request per agent whenever it is done
                 published.ask(agent)
                 left[agent] = int(rng.integers(5, 15))
         if rng.random() < 0.1:
@@ -112,7 +112,7 @@ def test_without_mixing_uneven_ends_in_the_published_code_mix_policies():
         two_policies += published.current[0] != published.current[1]
         assert len(set(assigner.policy_ids[0].tolist())) == 1
     share = two_policies / steps
-    assert 0.02 < share < 0.5  # 7 to 23% were seen
+    assert 0.02 < share < 0.5  # measured: 7 to 23%
 
 
 def test_synchronous_mode_agrees_in_every_environment():
@@ -127,14 +127,14 @@ SEED = 7
 
 
 def config(**changes):
-    """Returns what the mappings read of a configuration."""
+    """Returns a configuration with the entries that mappings read."""
     settings = {"num_policies": NUM_POLICIES, "seed": SEED, "async_rl": True, "batched_sampling": False, "rollout": 16}
     settings |= {"num_workers": 2, "num_envs_per_worker": 4, "pbt_mix_policies_in_one_env": True}
     return SimpleNamespace(**settings | changes)
 
 
 def ours_there(mapping=None, num_agents=2, resample_every=10, agents=None, **changes):
-    """Returns our mapping, made as the framework makes its own."""
+    """Returns our mapping, constructed as by the framework."""
     env_info = SimpleNamespace(num_agents=num_agents)
     return adapter.AgentPolicyMapping(
         config(**changes), env_info, mapping, resample_every=resample_every, agents=agents
@@ -142,7 +142,7 @@ def ours_there(mapping=None, num_agents=2, resample_every=10, agents=None, **cha
 
 
 def drawn(mapping, env_index, episode, num_agents=2, resample_every=10, agents=None):
-    """Returns what an environment plays in an episode, from the draw alone: no assigner, nothing counted."""
+    """Returns the assignment of an environment in an episode, from the draw alone, without an assigner."""
     names = range(num_agents) if agents is None else agents
     first = episode // resample_every * resample_every
     draw = pm.Draw.at(SEED, names, [env_index], [first], resample_every)
@@ -179,12 +179,12 @@ def test_agents_with_uneven_ends_join_the_first_agents_episode():
     episode_of = pm.FromFunction(lambda agents, draw: dict.fromkeys(agents, draw.episode))
     policies = ours_there(episode_of, resample_every=1, num_policies=100)
     asked = [(agent, policies.get_policy_for_agent("ab".index(agent), 0, 0)) for agent in "abbaaabbab"]
-    # In capitals who begins an episode of the environment: A b, B a, A, A b, B a, B.
+    # A capital letter begins an episode of the environment: A b, B a, A, A b, B a, B.
     assert asked == [*zip("abbaaabbab", [0, 0, 1, 1, 2, 3, 3, 4, 4, 5], strict=True)]
 
 
 def steps_with_two_policies(ask, steps=20_000):
-    """Returns the share of steps in which two agents, whose episodes last 5 to 14 steps each, play two policies."""
+    """Returns the share of steps with two policies, for two agents with episodes of 5 to 14 steps each."""
     rng, left = np.random.default_rng(0), [10, 10]
     current = [ask(agent) for agent in (0, 1)]
     differ = 0
@@ -199,7 +199,7 @@ def steps_with_two_policies(ask, steps=20_000):
 
 
 def test_without_mixing_two_draws_coexist_for_at_most_one_episode():
-    """Then 3 of 4 changes differ; counted agent by agent, which drift apart, it would come to 3 of 4 steps."""
+    """3 of 4 changes differ. Agents that were counted separately would drift apart: 3 of 4 steps."""
     policies, mapping = ours_there(Uniform(NUM_POLICIES, mix=False)), Uniform(NUM_POLICIES, mix=False)
     episodes = [-1, -1]
 
@@ -208,7 +208,7 @@ def test_without_mixing_two_draws_coexist_for_at_most_one_episode():
         return drawn(mapping, 0, episodes[agent])[agent]
 
     together = steps_with_two_policies(lambda agent: policies.get_policy_for_agent(agent, 0, 0))
-    assert 0 < together < 0.08  # an episode's rest, half of one on average, in every ten: 0.05 * 3/4, and some more
+    assert 0 < together < 0.08  # half an episode on average in every ten: 0.05 * 3/4, with a margin
     assert steps_with_two_policies(counted_by_agent) > 3 * together
 
 
@@ -309,11 +309,11 @@ def test_block_shorter_than_two_rollouts_warns(mapping, episode_steps, warned):
         for episode in range(20):
             for agent in (0, 1):
                 policies.get_policy_for_agent(agent, 0, 0)
-            for _ in range(episode_steps if episode else 1000):  # a long block first, which must not count later
+            for _ in range(episode_steps if episode else 1000):  # the first block is long and must not count later
                 for agent in (0, 1):
                     policies.count_step(agent, 0)
     texts = {str(warning.message) for warning in seen}
-    assert len(texts) == warned  # one text, which Python shows once a process
+    assert len(texts) == warned  # one text, shown once per process
     assert all("a block of 2 episodes lasted less than 2 rollouts of 16 steps" in text for text in texts)
 
 
@@ -351,13 +351,13 @@ def run(folder, *arguments, check=True, **settings):
 
 
 def trained(folder):
-    """Returns how many steps each policy has learned from, which the names of its checkpoints say."""
+    """Returns the number of steps of each policy's training, from the names of its checkpoints."""
     newest = [max(folder.glob(f"train/run/checkpoint_p{policy}/checkpoint_*.pth")) for policy in (0, 1)]
     return [int(file.stem.split("_")[2]) for file in newest]
 
 
 def check_trajectories(trajectories, mapping, environments, resample_every):
-    """Holds every step of every trajectory against the draw of its episode."""
+    """Compares every step of every trajectory with the draw of its episode."""
     assert sorted(trajectories) == [(env, agent) for env in range(environments) for agent in (0, 1)]
     changed = 0
     for (env, agent), records in trajectories.items():
@@ -387,8 +387,8 @@ def test_trajectories_of_a_run_follow_the_mapping(tmp_path, workers):
     assert min(trained(tmp_path)) >= 500
     environments = 4 if workers == "serial" else 8
     assert check_trajectories(trajectories, Uniform(2), environments, resample_every=3) > 0
-    assert len(list(tmp_path.glob("*.jsonl"))) == environments // 4  # a file a process
-    # Its blocks of three short episodes are no example to follow.
+    assert len(list(tmp_path.glob("*.jsonl"))) == environments // 4  # one file per process
+    # Blocks of three short episodes are too short for real training.
     assert "a block of 3 episodes lasted less than 2 rollouts of 16 steps" in process.stderr + process.stdout
 
 

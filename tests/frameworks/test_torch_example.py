@@ -1,4 +1,4 @@
-"""The example for PyTorch learns, and each of its policies from its own rows alone: `nox -s torch`."""
+"""Tests that the PyTorch example learns, each policy from its own rows only."""
 
 import subprocess
 import sys
@@ -14,7 +14,7 @@ image = pytest.importorskip("matplotlib.image")
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SEED, ENVS, STEPS, EVERY = 3, 6, 60, 2
-EPISODE = 25  # steps: every episode is ended by the clock
+EPISODE = 25  # steps; every episode is truncated
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def test_environments_have_distinct_indices_and_mix_policies(example, env):
     ids = player.rollout(8 * EPISODE).policy_ids.numpy()
     assert (ids == whose(0, 8 * EPISODE)).all()
     pairs = ids.reshape(-1, ENVS, 2)
-    assert (pairs[..., 0] != pairs[..., 1]).any(axis=0).all()  # two policies at once in each of them
+    assert (pairs[..., 0] != pairs[..., 1]).any(axis=0).all()  # every environment mixed two policies
     assert len({tuple(pairs[:, one].reshape(-1)) for one in range(ENVS)}) == ENVS
 
 
@@ -72,7 +72,7 @@ def test_updates_use_own_rows_only(example, env, monkeypatch):
         with torch.no_grad():  # the policy itself took these actions
             taken = [other.choice(batch.observations).log_prob(batch.actions) for other in policies]
         assert torch.allclose(taken[index], batch.log_probs, atol=1e-4)
-        if number:  # by then they have learned different things
+        if number:  # the policies differ after the first update
             assert not any(torch.allclose(t, batch.log_probs, atol=1e-4) for t in taken[:index] + taken[index + 1 :])
         before = [[parameter.clone() for parameter in other.parameters()] for other in policies]
         update(policy, batch)
@@ -89,9 +89,9 @@ def test_updates_use_own_rows_only(example, env, monkeypatch):
 
 
 def test_advantages_use_values_of_the_acting_policy(example, env):
-    """GAE without bootstrapping over an end, computed row by row and backwards from its definition."""
+    """Compares with GAE computed from its definition, row by row, without bootstrapping over an end."""
     policies = example.make_policies(env, SEED)
-    for index, policy in enumerate(policies):  # values that tell policies apart: policy i says 10 * i
+    for index, policy in enumerate(policies):  # the value of policy i is 10 * i, so values identify policies
         torch.nn.init.zeros_(policy.value.weight)
         torch.nn.init.constant_(policy.value.bias, 10.0 * index)
     player = example.Player(env, policies, SEED)
@@ -108,7 +108,7 @@ def test_advantages_use_values_of_the_acting_policy(example, env):
         advantage = 0.0
         for t in reversed(range(STEPS)):
             over = (t + 1) % EPISODE == 0
-            reward = float(played[t][5][row])  # at an end it includes what the last observation is worth
+            reward = float(played[t][5][row])  # at an end, it includes the value of the last observation
             after = 0.0 if over else 10.0 * ids[t + 1, row]
             delta = reward + 0.95 * after - 10.0 * ids[t, row]
             advantage = delta + (0.0 if over else 0.95 * 0.95 * advantage)
@@ -123,7 +123,7 @@ def test_all_policies_improve(example):
     after = example.evaluate(policies, episodes=200, seed=2)
     env.close()
     assert curves.shape == (4, 25)
-    assert after.min() > before.max() + 8, (before, after)  # 13 were seen
+    assert after.min() > before.max() + 8, (before, after)  # measured: 13
 
 
 def test_short_run_draws_all_curves(tmp_path):
