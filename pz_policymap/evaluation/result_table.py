@@ -32,10 +32,10 @@ def standings_rows(result: TournamentResult) -> list[list[str]]:
                 f"{ratings.values[policy]:+.0f}",
                 f"{ratings.errors[policy]:.0f}",
                 *map(str, (games, wins, draws, losses)),
-                _cell(rates.values[policy]),
+                cell(rates.values[policy]),
                 f"{rates.lows[policy]:.2f} to {rates.highs[policy]:.2f}" if games else "-",
-                _cell(means.values[policy]),
-                _cell(means.errors[policy]),
+                cell(means.values[policy]),
+                cell(means.errors[policy]),
             ]
         )
     return rows
@@ -48,7 +48,7 @@ def _cooperative_rows(result: TournamentResult) -> list[list[str]]:
         columns = (*result.mean_returns[:2], found.self_play, found.cross_play, found.gaps, found.gap_errors)
         partner = int(found.worst_partners[policy])
         worst = f"{result.names[partner]} ({found.worst_returns[policy]:.2f})" if partner >= 0 else "-"
-        rows.append([result.names[policy], *(_cell(values[policy]) for values in columns), worst])
+        rows.append([result.names[policy], *(cell(values[policy]) for values in columns), worst])
     return rows
 
 
@@ -60,7 +60,7 @@ def pair_rows(result: TournamentResult) -> list[list[str]]:
     order, names = result.order, result.names
     return [
         [title, *(names[other] for other in order)],
-        *([names[policy], *(_cell(values[policy, other]) for other in order)] for policy in order),
+        *([names[policy], *(cell(values[policy, other]) for other in order)] for policy in order),
     ]
 
 
@@ -72,16 +72,22 @@ def pair_win_rates(result: TournamentResult) -> Any:
     return rates
 
 
-def _cell(value: float) -> str:
+def cell(value: float) -> str:
+    """Returns a number with two digits, NaN as a dash."""
     return "-" if math.isnan(value) else f"{value:.2f}"
 
 
-def text_table(rows: Sequence[Sequence[str]]) -> str:
-    """Returns rows as text: the first column to the left, others to the right."""
+def text_table(rows: Sequence[Sequence[str]], words: int = 1) -> str:
+    """Returns rows as text: the first columns, of words, to the left, those of numbers to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(
-        "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in rows
+    lines = (
+        [
+            text.ljust(width) if place < words else text.rjust(width)
+            for place, (text, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        for row in rows
     )
+    return "\n".join("  ".join(line).rstrip() for line in lines)
 
 
 def html_table(title: str, rows: Sequence[Sequence[str]], notes: Sequence[str]) -> str:

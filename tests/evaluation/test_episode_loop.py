@@ -1,9 +1,10 @@
 """`EpisodeLoop`: agents that join, die or are not observed, and errors that name their cause."""
 
+import numpy as np
 import pytest
 
 import pz_policymap as pm
-from pz_policymap.evaluation.episode_loop import EpisodeLoop, PlayError, told
+from pz_policymap.evaluation.episode_loop import EpisodeLoop, Outcome, PlayError, told
 from pz_policymap.policies.seat_policies import SeatPolicies
 from tests.stub_envs import StubAEC, StubParallel
 
@@ -116,3 +117,23 @@ def test_agents_that_are_removed_with_the_last_step_have_ended():
     outcome = loop_of(Empties(), zero).play(0, 0, {"a": 0, "b": 0})
     assert outcome.complete
     assert outcome.returns == {"a": 2.0, "b": 2.0}
+
+
+@pytest.mark.parametrize(
+    ("action", "equal", "other"),
+    [
+        (3, np.int64(3), 4),
+        (np.array([0.5, 1.0]), np.array([0.5, 1.0]), np.array([0.5, 1.5])),
+        ((1, 2), (1, 2), (2, 1)),
+        (0.25, 0.25, 0.5),
+    ],
+)
+def test_outcome_moves_tell_different_actions_apart(action, equal, other):
+    def moves(*actions):
+        outcome = Outcome()
+        for each in actions:
+            outcome.note(each)
+        return outcome.moves
+
+    assert moves(action) == moves(equal) != moves(other)
+    assert moves(action, other) != moves(other, action)

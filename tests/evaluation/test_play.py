@@ -1,5 +1,7 @@
 """`play`: the episodes of a wrapped environment, and errors that name the policy."""
 
+import zipfile
+
 import pytest
 from pettingzoo.classic import rps_v2, tictactoe_v3
 
@@ -46,3 +48,25 @@ def test_play_policy_fault_names_policy_agent_and_action(policy, message):
     env = pm.wrap(tictactoe_v3.env(), pm.Fixed(0))
     with pytest.raises(PlayError, match=message):
         list(pm.play(env, [policy], 1))
+
+
+def test_play_result_means_count_an_episode_once():
+    result = pm.PlayResult(["a", "b", "<c>"])
+    for policies, returns in (([0, 0], [1.0, 2.0]), ([0, 1], [3.0, 0.5])):
+        result.record(pm.Episode(policies, returns, lengths=[2, 2]))
+    rows = result.as_dict()["policies"]
+    assert [row["mean_return"] for row in rows[:2]] == [2.25, 0.5]
+    assert repr(result).splitlines()[0] == "2 episodes of 3 policies"
+    assert repr(result).splitlines()[-1].split() == ["2", "<c>", "0", "0", "-", "0", "-"]
+    assert "<td>&lt;c&gt;</td>" in result._repr_html_()
+    assert result.payoff.wins.tolist()[0] == [0, 1, 0]
+    assert result.statistics.steps.tolist() == [6, 2, 0]
+
+
+def test_save_equal_states_are_equal_bytes(tmp_path):
+    result = pm.PlayResult(["a", "b"])
+    for name in ("one", "other"):
+        pm.save(tmp_path / name, payoff=result.payoff)
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "other").read_bytes()
+    with zipfile.ZipFile(tmp_path / "one") as archive:
+        assert {member.date_time[0] for member in archive.infolist()} == {1980}  # whenever it was written

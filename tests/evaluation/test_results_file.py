@@ -1,5 +1,6 @@
 """The results file: appended, resumable after any cut, refused where it is something else."""
 
+import io
 import json
 import subprocess
 import sys
@@ -8,6 +9,8 @@ import pytest
 from pettingzoo.classic import rps_v2, tictactoe_v3
 
 import pz_policymap as pm
+from pz_policymap.evaluation.games import FinishedGame, Game
+from pz_policymap.evaluation.results_file import ResultsFile
 from tests import cli_bots
 from tests.evaluation.outcomes import outcomes
 from tests.stub_envs import StubParallel
@@ -156,3 +159,25 @@ def test_read_tournament_keeps_one_of_equal_games_and_may_replace_its_source(tmp
     with pytest.raises(OSError, match="folder"):
         pm.read_tournament(path, into=tmp_path / "folder")
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["folder", "games"]
+
+
+def test_results_file_short_write_is_an_error_and_leaves_whole_games(tmp_path):
+    class Full(io.FileIO):
+        def write(self, line):
+            return super().write(line[:3])
+
+    file = ResultsFile(tmp_path / "games", {"agents": ["x", "y"]})
+    file.close()  # nothing was opened
+    file.open({"a": "1"})
+    file._file.close()
+    file._file = Full(tmp_path / "games", "a")
+    with pytest.raises(OSError, match="cannot be written: the disk is full"):
+        file.append(FinishedGame(Game(("a", "b"), 0), [0.0, 1.0], [1, 1]))
+    file.close()
+    assert (tmp_path / "games").read_bytes().endswith(b'\n{"n')
+    again = ResultsFile(tmp_path / "games", {"agents": ["x", "y"]})
+    assert (len(again.games), again.versions) == (0, {"a": "1"})
+    again.open({"a": "1"})
+    again.append(FinishedGame(Game(("a", "b"), 0), [0.0, 1.0], [1, 1]))
+    again.close()
+    assert len(ResultsFile(tmp_path / "games").games) == 1
