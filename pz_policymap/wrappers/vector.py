@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from typing_extensions import Unpack, override
 
 from pz_policymap.assigner import PolicyAssigner
-from pz_policymap.assignment import PolicyIds
+from pz_policymap.mappings.base import PolicyIds
 from pz_policymap.mappings.conversion import MappingLike
 from pz_policymap.wrappers.autoreset import Autoreset
 from pz_policymap.wrappers.policy_wrapper import (
