@@ -41,7 +41,7 @@ def policies_named(names: Sequence[str]) -> list[Any]:
         names: Each `random`, `module:name` or `module:name(arguments)`. A class is instantiated.
 
     Raises:
-        UsageError: If there is no such policy, or if it is not a policy.
+        UsageError: If the name does not exist, or if it is not a policy.
         CommandError: If its module cannot be imported, or if it cannot be made.
     """
     return [name if name == RANDOM else entrant_named(name).load() for name in names]
@@ -137,7 +137,7 @@ def made(name: str, *args: Any, **kwargs: Any) -> Any:
 
 
 def _checked(name: str, policy: Any) -> Any:
-    """Returns a policy, or raises a UsageError if it is none."""
+    """Returns a policy, or raises a UsageError if it is not one."""
     if callable(getattr(policy, "predict", None)):
         return policy
     if not callable(policy):

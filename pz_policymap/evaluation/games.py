@@ -49,7 +49,7 @@ class Game(NamedTuple):
 
 
 class FinishedGame(NamedTuple):
-    """What a game ended with.
+    """The outcome of a game.
 
     Attributes:
         game: The game.

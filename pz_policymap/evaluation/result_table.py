@@ -100,7 +100,7 @@ def html_table(title: str, rows: Sequence[Sequence[str]], notes: Sequence[str]) 
 
 
 def note_texts(result: TournamentResult, identical: Mapping[tuple[str, ...], int]) -> list[str]:
-    """Returns what weakens the numbers, as sentences.
+    """Returns sentences on everything that weakens the numbers.
 
     Args:
         result: The result.

@@ -154,7 +154,7 @@ class TournamentResult:
 
     @cached_property
     def notes(self) -> list[str]:
-        """What weakens these numbers: identical games, too few games, forfeits. Sentences."""
+        """Sentences on everything that weakens these numbers: identical games, too few games, forfeits."""
         return note_texts(self, self._table.identical(self._order))
 
     def _title(self) -> str:
@@ -197,7 +197,7 @@ def read_tournament(
         The games of all entrants, whose names are sorted.
 
     Raises:
-        ValueError: If there is no path, if a file is not a results file, if settings or the versions of an entrant
+        ValueError: If no path is given, if a file is not a results file, if settings or the versions of an entrant
             differ, or if a game ended differently in two files.
         OSError: If a file cannot be read or written.
     """

@@ -35,7 +35,7 @@ class Plan(NamedTuple):
 
 
 class _Batch(NamedTuple):
-    """What a worker returns: the games before the first error, that error, and the time they took."""
+    """The answer of a worker: the games before the first error, that error, and the time they took."""
 
     games: list[FinishedGame]
     failure: PlayError | None

@@ -1,4 +1,4 @@
-"""`tournament`: every pair as often as every other, the same by any number of processes, and not lost."""
+"""`tournament` and `merge`: the output and files of the API, resumption, and errors on one line."""
 
 import json
 

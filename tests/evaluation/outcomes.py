@@ -1,4 +1,4 @@
-"""What the tests of tournaments share."""
+"""Entrants and a comparison that the tests of tournaments share."""
 
 import pz_policymap as pm
 from tests import cli_bots
