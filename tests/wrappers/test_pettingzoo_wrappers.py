@@ -514,7 +514,7 @@ class TestWaysIn:
             (pm.Uniform(1, replace=False), {}, ValueError, "got 1 policies for 2 seats"),
         ],
     )
-    def test_bad_settings_are_refused_at_once(self, mapping, settings, error, message):
+    def test_invalid_settings_raise_at_construction(self, mapping, settings, error, message):
         with pytest.raises(error, match=message):
             parallel(mapping, **settings)
 
