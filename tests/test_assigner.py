@@ -324,6 +324,48 @@ class TestFaults:
         assert assigner.policy_ids.tolist() == [[0, 0, 0, 0]]
         assert assigner.begin_episodes(seed=1) is assigner.policy_ids
 
+    @pytest.mark.parametrize("held", [lambda rule: [rule], lambda rule: (rule,), lambda rule: {"x": rule}])
+    def test_weights_in_a_container_of_a_mapping_are_bound(self, held):
+        class Holder(PolicyMapping):
+            def __init__(self, held):
+                self.held = held
+
+            @property
+            def children(self):
+                return tuple(self.held.values() if isinstance(self.held, dict) else self.held)
+
+            def assign(self, draw):
+                return self.children[0].assign(draw)
+
+        weights = [1, 0]
+        rule = Holder(held(Weighted(lambda: weights)))
+        assert rule.reads_weights
+        bound = rule.bind(lambda function: list(function()))
+        weights[:] = [0, 1]
+        assert type(bound.held) is type(rule.held)
+        assert not bound.reads_weights
+        assert bound.assign(Draw.at(0, ["a", "b"], [0], [0])).tolist() == [[0, 0]]
+
+    def test_user_mapping_with_its_own_bind_keeps_the_answers_of_the_draw(self):
+        class First(PolicyMapping):
+            def __init__(self, choose):
+                self.choose = choose
+
+            def bind(self, ask):
+                return First(ask(self.choose))
+
+            def assign(self, draw):
+                return np.full((draw.num_envs, draw.num_seats), self.choose)
+
+        answers = [3]
+        assert not Uniform(4).reads_weights
+        assigner = assigner_of(First(lambda: answers[0]))
+        assigner.begin_episodes()
+        answers[:] = [5]
+        assigner.add_agents(["late"])
+        assert assigner.policy_ids.tolist() == [[3, 3, 3, 3]]
+        assert assigner.state_dict()["draw"]["weights"] == [3]
+
     def test_weights_out_of_reach_of_the_default_bind_raise(self):
         class Hidden(Mine):
             def __init__(self, inner):
@@ -511,3 +553,9 @@ def test_string_as_late_agents_raises(agents):
     with pytest.raises(TypeError, match="agents must be a sequence, got b?'ab'"):
         assigner.add_agents(agents)
     assert assigner.agents == ("a",)
+
+
+def test_repr_of_an_assigner_shows_mapping_agents_and_settings():
+    text = "PolicyAssigner(Uniform(4), agents=['a', 'b', 'c'], num_envs=1, resample_every=10, seed=0)"
+    assert repr(assigner_of(4)) == text
+    assert len(repr(assigner_of(4, [f"agent_{i}" for i in range(10_000)]))) < 200

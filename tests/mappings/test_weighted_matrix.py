@@ -232,6 +232,20 @@ def test_columns_are_policies_and_rows_are_focal_policies():
     assert rule.num_policies is None
 
 
+def test_weights_are_equal_to_the_same_weights_only():
+    weights = lambda: [1, 1]  # noqa: E731
+    assert Weighted(weights) == Weighted(weights)
+    assert Weighted(weights) != Weighted(lambda: [1, 1])
+    assert Weighted([1, 1]) != Uniform(2)
+
+
+def test_repr_of_a_large_matrix_is_short_and_tells_matrices_apart():
+    one, other = np.eye(40), np.eye(40)[::-1]
+    assert len(repr(Weighted(one))) < 100
+    assert repr(Weighted(one)) == repr(Weighted(one.tolist()))
+    assert repr(Weighted(one)) != repr(Weighted(other))
+
+
 def test_matrix_has_repr_equality_and_hash():
     assert Weighted([[1, 0], [0, 1]]) == Weighted(np.eye(2))
     assert repr(Weighted([[1, 0], [0, 1]])) == "Weighted([[1, 0], [0, 1]])"

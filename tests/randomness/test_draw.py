@@ -166,3 +166,13 @@ def test_selected_seats_keep_their_bits_in_narrowed_draws():
     some = whole.select([5, 2])
     np.testing.assert_array_equal(some.only(np.array([2, 0])).bits(), whole.bits()[[2, 0]][:, [5, 2]])
     np.testing.assert_array_equal(some.against(np.array([1, 1, 1])).bits(), whole.bits()[:, [5, 2]])
+
+
+def test_repr_of_a_draw_is_short_and_shows_seed_agents_and_counters():
+    assert repr(Draw.at(3, ["a", "b"], [4], [20])) == "Draw(seed=3, agents=['a', 'b'], env_index=[4], episode=[20])"
+    assert len(repr(Draw.at(0, range(1000), range(1000), [0] * 1000))) < 200
+
+
+def test_env_draw_has_the_agents_and_a_repr_without_addresses():
+    (draw,) = Draw.at(0, ["a", "b"], [4], [20]).environments()
+    assert repr(draw) == "EnvDraw(agents=('a', 'b'), env_index=4, episode=20, block=2)"
