@@ -87,13 +87,11 @@ class PolicyAssigner:
         if agents is None and self.num_envs > 1:
             raise ValueError(f"agents must be given for num_envs={self.num_envs} environments, got None")
         self._mapping = self._checked(mapping)
-        self._episode = np.full(self.num_envs, -1, np.int64)
-        self._draw_episode = np.full(self.num_envs, -1, np.int64)
+        self._episode, self._draw_episode = np.full((2, self.num_envs), -1, np.int64)
         self._redraw_from: NDArray[np.int64] | None = None  # the episode at which `set_mapping` requested a draw
         self._repeats: NDArray[np.bool_] | None = None  # no episode begun since a state was loaded
-        agents = self._fixed_agents or ()
-        undrawn = np.full((self.num_envs, len(agents)), -1, np.int32)
-        self._drawn = as_drawn(agents, undrawn, self._mapping, self._mapping, [])
+        undrawn = np.full((self.num_envs, len(self._fixed_agents or ())), -1, np.int32)
+        self._drawn = as_drawn(self._fixed_agents or (), undrawn, self._mapping, self._mapping, [])
 
     def __repr__(self) -> str:
         agents = reprlib.repr(list(self.agents))  # the first six
@@ -253,9 +251,7 @@ class PolicyAssigner:
             unfinished: Whether each environment is mid-episode, so that a resumed run repeats that episode: a bool, or
                 bools of shape `(num_envs,)`. Ignored for environments without an episode since a state was loaded.
         """
-        midway = np.asarray(unfinished, np.bool_)
-        if self._repeats is not None:
-            midway = midway & ~self._repeats
+        midway = np.asarray(unfinished, np.bool_) & (True if self._repeats is None else ~self._repeats)
         episode = self._episode - np.broadcast_to(midway, self._episode.shape)
         redraw_from = np.full_like(episode, NEVER) if self._redraw_from is None else self._redraw_from
         state = AssignerState(self._source, episode, self._draw_episode, redraw_from, self._drawn)

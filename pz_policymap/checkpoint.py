@@ -76,9 +76,9 @@ def save(path: str | os.PathLike[str], **parts: HasState | dict[str, Any]) -> No
     try:
         with beside.open("xb") as file:
             with zipfile.ZipFile(file, "w") as archive:
-                archive.writestr(_TEXT, text)
+                archive.writestr(zipfile.ZipInfo(_TEXT), text)  # without the time: equal states are equal bytes
                 for number, array in enumerate(arrays):
-                    with archive.open(f"{number}.npy", "w", force_zip64=True) as member:
+                    with archive.open(zipfile.ZipInfo(f"{number}.npy"), "w", force_zip64=True) as member:
                         np.lib.format.write_array(member, array, allow_pickle=False)
             file.flush()
             os.fsync(file.fileno())

@@ -1,4 +1,4 @@
-"""Cost of draws: many environments in one call, scattered episodes, memory, and import."""
+"""Cost of draws: many environments in one call, scattered episodes, single resets, memory, and import."""
 
 import random
 import statistics
