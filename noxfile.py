@@ -146,10 +146,11 @@ def torch(session: nox.Session) -> None:
 @nox.session
 def stable_baselines3(session: nox.Session) -> None:
     """Tests `LearnerEnv` in Stable-Baselines3, and the self-play example."""
-    session.install(".[sb3,demo]", "stable-baselines3==2.9.2", "sb3-contrib==2.9.2", TORCH, "pytest")
+    session.install(".[sb3,demo]", "stable-baselines3==2.9.2", "sb3-contrib==2.9.2", TORCH, "pytest", "pdoc>=15")
     options = ("--override-ini=addopts=", "--import-mode=importlib")
     tests = ("tests/frameworks/test_stable_baselines3.py", "pz_policymap/adapters/stable_baselines3.py")
     session.run("python", "-m", "pytest", "-q", "--doctest-modules", *options, *tests)
+    _pages(session, "error::UserWarning:pdoc", "pz_policymap.adapters.stable_baselines3")
 
 
 @nox.session
