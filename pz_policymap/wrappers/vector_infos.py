@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pz_policymap.batching.nested_arrays import on_host
+from pz_policymap.mappings.base import PolicyIds
 from pz_policymap.wrappers.policy_wrapper import check_free
 
 FINAL = "final_info"  # Gymnasium's key for the infos of an episode that ended in the step that began the next one
 
 Rows = NDArray[np.bool_]
-PolicyIds = NDArray[np.integer[Any]]
 Infos = Mapping[str, Any] | Sequence[Mapping[str, Any]]
 
 _ALL_ROWS = (
