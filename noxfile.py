@@ -125,10 +125,11 @@ def torch(session: nox.Session) -> None:
 
 @nox.session
 def stable_baselines3(session: nox.Session) -> None:
-    """Tests `LearnerEnv` in Stable-Baselines3, and the self-play example."""
+    """Tests `LearnerEnv` and self-play in Stable-Baselines3, and the self-play example."""
     session.install(".[sb3,demo]", "stable-baselines3==2.9.2", "sb3-contrib==2.9.2", TORCH, "pytest")
     options = ("--override-ini=addopts=", "--import-mode=importlib")
-    session.run("python", "-m", "pytest", "-q", *options, "tests/frameworks/test_stable_baselines3.py")
+    tests = (f"tests/frameworks/test_stable_baselines3{part}.py" for part in ("", "_self_play"))
+    session.run("python", "-m", "pytest", "-q", *options, *tests)
 
 
 @nox.session
