@@ -4,7 +4,7 @@ Three predators share a policy. In each episode one of the two learners takes it
 one of its snapshots. Snapshots become modules; the oldest ones are removed once no running episode uses them.
 
     python -m pip install '.[rllib,demo]' torch
-    python examples/rllib_league.py   # two minutes
+    python examples/rllib_league.py   # one minute
 """
 
 import ray
@@ -17,8 +17,8 @@ from ray.tune.registry import register_env
 import pz_policymap as pm
 from pz_policymap.adapters.rllib import ParallelSeats, SelfPlay
 
-ITERATIONS = 8
-STEPS = 1000  # of the environments, per iteration
+ITERATIONS = 7
+STEPS = 500  # of the environments, per iteration
 
 SEATS = {
     "predator": lambda learner, others: pm.Roles({"adversary": learner, "agent": others}),
@@ -29,7 +29,7 @@ SEATS = {
 def make_pool():
     """Returns the pool: half the opponents are the other learner, the rest its snapshots."""
     learners = [
-        pm.PoolLearner(name, {other: 0.5, f"{other}:snapshots": (0.5, "pfsp")}, every=2 * STEPS)
+        pm.PoolLearner(name, {other: 0.5, f"{other}:snapshots": (0.5, "pfsp")}, every=STEPS)
         for name, other in (("predator", "prey"), ("prey", "predator"))
     ]
     return pm.SnapshotPool(learners, capacity=4, seats=SEATS)
@@ -56,16 +56,16 @@ def caught(returns, _):
     return {agent: float(twice == agent.startswith("adversary")) for agent in returns}
 
 
-def main(iterations=ITERATIONS, num_env_runners=1):
-    """Trains, prints what happens, and returns the algorithm's last module names and the self-play."""
+def main(iterations=ITERATIONS):
+    """Trains, and prints what happens."""
     register_env("tag", lambda _: ParallelSeats(simple_tag_v3.parallel_env(max_cycles=50)))
     pool = make_pool()
     self_play = SelfPlay(pool, pm.Payoff(pool.num_policies), team_of="prefix", score=caught)
     config = (
         PPOConfig()
         .environment("tag")
-        .env_runners(num_env_runners=num_env_runners, num_envs_per_env_runner=2, rollout_fragment_length="auto")
-        .training(train_batch_size_per_learner=STEPS, minibatch_size=250, num_epochs=3, lr=1e-3)
+        .env_runners(num_env_runners=1, num_envs_per_env_runner=2, rollout_fragment_length="auto")
+        .training(train_batch_size_per_learner=STEPS, minibatch_size=250, num_epochs=2, lr=1e-3)
         .rl_module(rl_module_spec=module_specs())
     )
     algorithm = self_play.configure(config, seed=0, resample_every=1).build_algo()
@@ -73,10 +73,11 @@ def main(iterations=ITERATIONS, num_env_runners=1):
         algorithm.train()
         added = self_play.update(algorithm)
         rate = self_play.payoff.win_rates[0, 1]
-        modules = sorted(algorithm.env_runner.module.keys() if algorithm.env_runner else algorithm.config.policies)
-        print(f"iteration {iteration}: predator beats prey in {rate:.0%}; added {added}; modules {modules}")
+        print(f"iteration {iteration}: the predator beats the prey in {rate:.0%} of the games")
+        print(
+            f"    new snapshots: {', '.join(added) or 'none'}; modules: {', '.join(sorted(algorithm.config.policies))}"
+        )
     algorithm.stop()
-    return modules, self_play
 
 
 if __name__ == "__main__":

@@ -88,7 +88,7 @@ def game(mapping, policies):
     return SelfPlayEnv(pm.wrap(env, mapping, resample_every=1), policies)
 
 
-def train(matchmaking="pfsp", rollouts=30, snapshot_every=3, seed=0, folder=None):
+def train(matchmaking="pfsp", rollouts=40, snapshot_every=4, seed=0, folder=None):
     """Returns the learner and its self-play, which holds the opponents."""
     rule = partial(pm.pfsp, floor=0.1) if matchmaking == "pfsp" else "latest"
     learner = pm.PoolLearner("learner", SHARES, rule, every=snapshot_every * NUM_ENVS * STEPS)
