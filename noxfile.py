@@ -16,7 +16,8 @@ nox.options.sessions = [
 
 TORCH = "torch==2.13.0"
 NEED_A_FRAMEWORK = {
-    "agilerl_recipe", "rllib_league", "rllib_population", "sb3_self_play", "tianshou_recipe", "torchrl_recipe", "train_population_ppo",
+    "agilerl_recipe", "rllib_league", "rllib_population", "sb3_self_play", "tianshou_recipe", "torchrl_recipe",
+    "train_population_ppo",
 }  # fmt: skip
 TEST_TOOLS = ("cloudpickle", "hypothesis", "joblib", "pytest", "pytest-xdist", "rich", "scipy")
 
@@ -106,12 +107,8 @@ def rllib(session: nox.Session) -> None:
     session.install("ray[rllib]==2.60.0", TORCH, "mpe2", "pettingzoo", "pytest", "pytest-benchmark", "rich", "pdoc>=15")
     session.install("--no-deps", ".")
     options = ("--override-ini=addopts=", "--import-mode=importlib", "--doctest-modules")
-    tests = (
-        "tests/frameworks/test_rllib.py",
-        "tests/frameworks/test_rllib_self_play.py",
-        "pz_policymap/adapters/rllib",
-    )
-    session.run("python", "-m", "pytest", "-q", *options, *tests, *session.posargs)
+    tests = [f"tests/frameworks/test_rllib{part}.py" for part in ("", "_self_play")]
+    session.run("python", "-m", "pytest", "-q", *options, *tests, "pz_policymap/adapters/rllib", *session.posargs)
     session.run("python", "examples/rllib_league.py")
     measured = ("--benchmark-quiet", "-k", "rllib", "tests/benchmarks/test_drawing.py")
     session.run("python", "-m", "pytest", "-q", *options, *measured)

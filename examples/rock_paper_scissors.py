@@ -88,7 +88,7 @@ def draw(results, path):
         for move, color, hatch in zip(range(3), ["#0072B2", "#E69F00", "#BBBBBB"], ["", "//", ".."], strict=True):
             above.bar(generations, shares[:, move], 0.9, bottom, color=color, hatch=hatch, label=MOVES[move])
             bottom += shares[:, move]
-        above.set_title(f"learning against the {name} " + ("snapshot" if name == "latest" else "of all snapshots"))
+        above.set_title(f"meeting the {name} " + ("snapshot" if name == "latest" else "of all snapshots"))
         below.plot(generations, exploitability(shares), "o-", color="black")
         below.set(xlabel="generation", xlim=(0.4, len(shares) + 0.6), xticks=generations, ylim=(-0.05, 1.1))
     axes[0, 0].set_ylabel("share of each move")

@@ -13,7 +13,7 @@ from pz_policymap.mappings.base import PolicyMapping
 from pz_policymap.mappings.focal import Focal
 from pz_policymap.pool.learner_settings import Floats, PoolLearner
 from pz_policymap.pool.matchmaking import opponent_ids, opponent_weights, snapshot_to_retire
-from pz_policymap.pool.members import Member, new_member
+from pz_policymap.pool.members import Kind, Member, new_member
 from pz_policymap.pool.seating import Seats, seated
 from pz_policymap.pool.trigger import LastSnapshot
 from pz_policymap.results.payoff import Payoff
@@ -84,15 +84,15 @@ class SnapshotPool:
         settings = [PoolLearner(one) if isinstance(one, str) else one for one in learners]
         self._learners = {one.name: one for one in settings}
         self._members: list[Member] = []
-        for one in settings:
-            self._members.append(new_member(self._members, one.name, "learner"))
-        for name in fixed:
-            self._members.append(new_member(self._members, name, "fixed"))
+        for name in (*(one.name for one in settings), *fixed):
+            kind: Kind = "learner" if len(self._members) < len(settings) else "fixed"
+            self._members.append(new_member(self._members, name, kind))
         self._retired: set[int] = set()  # left out of the next mapping, perhaps still in force somewhere
         self._left_out: set[int] = set()  # of the latest mapping
         self._released: set[int] = set()
         self._slots: dict[int, int] = {}
         self._last = {name: LastSnapshot() for name in self._learners}
+        self._mapping: PolicyMapping | None = None
         self.mapping(Payoff(self.num_policies))
 
     def __repr__(self) -> str:
@@ -131,13 +131,9 @@ class SnapshotPool:
         """Returns whether to take a snapshot of a learner now; it also retires a member if no slot is free.
 
         Args:
-            learner: The name of the learner.
-            step: Its step, which must not decrease.
+            learner: The name of the learner; a KeyError if there is none.
+            step: Its step; a ValueError if it is below that of the last snapshot.
             payoff: The ledger.
-
-        Raises:
-            KeyError: If there is no such learner.
-            ValueError: If `step` is below that of the last snapshot.
         """
         settings, last = self._settings(learner), self._last[learner]
         due = last.is_due_by_steps(settings, step)
@@ -206,12 +202,15 @@ class SnapshotPool:
         ids = [policy_id for policy_id in range(self.num_policies) if policy_id not in self._released]
         self._left_out = set(self._retired)
         self._weights, self._weighted_ids = rows[:, ids].tolist(), ids if self._released else None
+        self._mapping = None
         return self.last_mapping
 
     @property
     def last_mapping(self) -> PolicyMapping:
         """The latest `mapping`, also of a resumed pool; before the first, that of an empty ledger."""
-        return seated(self._seats, list(self._learners), self._weights, self._weighted_ids)
+        if self._mapping is None:
+            self._mapping = seated(self._seats, list(self._learners), self._weights, self._weighted_ids)
+        return self._mapping
 
     def release(self, envs: Iterable[Any] = (), in_use: Iterable[int] = ()) -> list[Member]:
         """Releases and returns retired members that no environment uses: free their networks, their slots are reused.
@@ -221,10 +220,11 @@ class SnapshotPool:
             in_use: Policy ids that remote workers use: the `policies_in_use` of each of their environments, read after
                 it was sent the latest mapping.
         """
-        used, mapping = {int(policy_id) for policy_id in in_use}, repr(self.last_mapping)
+        used, mapping = {int(policy_id) for policy_id in in_use}, self.last_mapping
         for env in envs:
             wrapper = find_policy_wrapper(env)
-            if repr(wrapper.assigner.mapping) != mapping:
+            follows = wrapper.assigner.mapping
+            if follows is not mapping and repr(follows) != repr(mapping):
                 return []
             used |= wrapper.policies_in_use
         released = sorted(self._left_out - self._released - used)
@@ -277,6 +277,7 @@ class SnapshotPool:
         self._slots = dict(state["slots"])
         self._last = {name: LastSnapshot(**last) for name, last in state["last"].items()}
         self._weights, self._weighted_ids = state["weights"], state["weighted_ids"]
+        self._mapping = None
 
     def _settings(self, learner: str) -> PoolLearner:
         if learner not in self._learners:

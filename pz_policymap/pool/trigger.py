@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from pz_policymap.arguments import integer
-from pz_policymap.pool.learner_settings import Floats, PoolLearner
+from pz_policymap.pool.learner_settings import PoolLearner
 from pz_policymap.results.payoff import Payoff
 
 
@@ -29,7 +27,7 @@ class LastSnapshot:
     @classmethod
     def now(cls, learner: int, step: int, payoff: Payoff | None) -> LastSnapshot:
         """Returns the state of a learner, given by its policy id, for a snapshot taken now."""
-        won, games = ([], []) if payoff is None else (column.tolist() for column in _results(learner, payoff))
+        won, games = ([], []) if payoff is None else (column.tolist() for column in payoff.results_of(learner))
         return cls(step, won, games)
 
     def is_due_by_steps(self, settings: PoolLearner, step: int) -> bool:
@@ -49,13 +47,8 @@ class LastSnapshot:
             opponents: The policy ids whose games count.
             payoff: The ledger.
         """
-        won, games = _results(learner, payoff)
+        won, games = payoff.results_of(learner)
         won[: len(self.won)] -= self.won
         games[: len(self.games)] -= self.games
         total = games[list(opponents)].sum()
         return bool(total >= settings.min_games and won[list(opponents)].sum() >= (settings.win_rate or 0.0) * total)
-
-
-def _results(learner: int, payoff: Payoff) -> tuple[Floats, Floats]:
-    """Returns a learner's wins, a draw counting half, and its games against each policy id."""
-    return payoff.wins[learner] + payoff.draws[learner] / 2.0, payoff.games[learner].astype(np.float64)

@@ -123,6 +123,16 @@ class Payoff:
         games: IntMatrix = (wins + wins.T + draws).astype(np.int64)
         return games
 
+    def results_of(self, policy: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Returns the wins of one policy, a draw counting half, and its games, against each policy; not decayed.
+
+        It reads one row, and so takes less time than the matrices.
+        """
+        with LOCK:
+            row, column = self._table[policy, :, : pairs.DRAWS + 1], self._table[:, policy, pairs.WINS]
+            wins, draws = row[:, pairs.WINS], row[:, pairs.DRAWS]
+            return wins + draws / 2.0, wins + draws + column
+
     @property
     def decayed(self) -> Counts:
         """The same four counts, in which old games count less; equal to them without decay."""

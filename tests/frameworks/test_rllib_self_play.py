@@ -39,7 +39,7 @@ def running(algorithm: Any) -> set[str]:
 
 
 def weights(module: Any) -> Any:
-    return np.concatenate([np.ravel(value) for _, value in sorted(module.get_state().items())])
+    return np.concatenate([np.ravel(value) for _, value in sorted(module.get_state(inference_only=True).items())])
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,7 @@ def life(cluster: Any) -> SimpleNamespace:
     for _ in range(ITERATIONS):
         algorithm.train()
         added = self_play.update(algorithm)
-        module = algorithm.get_module()
+        module = algorithm.env_runner.module
         rows.append(
             SimpleNamespace(
                 added=added,
