@@ -70,6 +70,10 @@ def life(cluster: Any) -> SimpleNamespace:
                 remote=algorithm.env_runner_group.foreach_env_runner(lambda runner: set(runner.module.keys())),
                 running=running(algorithm),
                 in_use={pool.names[policy] for policy in policies_in_use(algorithm)},
+                on_runner=algorithm.env_runner_group.foreach_env_runner(
+                    lambda runner: {name: weights(module) for name, module in runner.module._rl_modules.items()},
+                    local_env_runner=False,
+                )[0],
                 weights={name: weights(module[name]) for name in module.keys()},  # noqa: SIM118
                 trained=algorithm.config.policies_to_train,
             )
@@ -93,8 +97,10 @@ def test_snapshot_keeps_the_weights_that_the_learner_had(life):
     for row in life.rows:
         for name in row.added:
             taken[name] = row.weights["main"]
+            assert set(row.added) <= set(row.on_runner)
         for name in row.weights.keys() & taken.keys():
             np.testing.assert_array_equal(row.weights[name], taken[name])
+            np.testing.assert_array_equal(row.on_runner[name], taken[name])
     assert len({tuple(one.tolist()) for one in taken.values()}) == len(taken)
 
 

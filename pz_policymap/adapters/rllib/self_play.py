@@ -152,5 +152,13 @@ def _take_finished(runner: Any) -> list[Episode]:
 def _copy_module(algorithm: Any, learner: str, name: str) -> None:
     """Adds a module with the present parameters of a learner to all processes."""
     module = algorithm.get_module(learner)
+    state = module.get_state()
     algorithm.add_module(name, RLModuleSpec.from_module(module))
-    algorithm.set_state({"learner_group": {"learner": {"rl_module": {name: module.get_state()}}}})
+    algorithm.learner_group.set_state({"learner": {"rl_module": {name: state}}})
+
+    def copy(runner: Any) -> None:
+        # Runners ignore weights sent before the next iteration: until then the module would act at random.
+        runner.module[name].set_state(state)
+
+    for group, _ in groups_of(algorithm):
+        group.foreach_env_runner(copy)
