@@ -130,8 +130,9 @@ def stable_baselines3(session: nox.Session) -> None:
     """Tests `LearnerEnv` and self-play in Stable-Baselines3, and the self-play example."""
     session.install(".[sb3,demo]", "stable-baselines3==2.9.2", "sb3-contrib==2.9.2", TORCH, "pytest")
     options = ("--override-ini=addopts=", "--import-mode=importlib")
-    tests = (f"tests/frameworks/test_stable_baselines3{part}.py" for part in ("", "_self_play"))
-    session.run("python", "-m", "pytest", "-q", *options, *tests)
+    tests = [f"tests/frameworks/test_stable_baselines3{part}.py" for part in ("", "_self_play")]
+    adapter = ("--doctest-modules", "pz_policymap/adapters/stable_baselines3")
+    session.run("python", "-m", "pytest", "-q", *options, *adapter, *tests)
 
 
 @nox.session
@@ -167,7 +168,7 @@ def _recipe(session: nox.Session, name: str, *requirements: str, **env: str) -> 
 @nox.session
 def benchmarks(session: nox.Session) -> None:
     """Prints one table of cost ratios with their targets."""
-    session.install(".[test]", "pytest-benchmark", TORCH)
+    session.install(".[test]", "pytest-benchmark", "stable-baselines3==2.9.2", TORCH)
     options = ("--override-ini=addopts=", "--import-mode=importlib", "--benchmark-quiet")
     session.run("python", "-m", "pytest", "-q", *options, "tests/benchmarks", *session.posargs)
 

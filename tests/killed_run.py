@@ -1,7 +1,7 @@
 """A run that may be killed at any moment: python killed_run.py FOLDER EPISODES
 
-Every mapping has an environment of its own, played episode by episode. Between two episodes assigner, payoff and the
-matchups so far are saved to one file, and a run that finds such a file resumes from it. A dot is written per episode.
+Each mapping has its own environment. After each episode, the assigner, the payoff and the matchups so far are saved to
+one file. A run that finds such a file resumes from it. It prints one dot per episode.
 """
 
 import sys

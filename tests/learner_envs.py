@@ -15,12 +15,12 @@ Turn = tuple[Any, dict[Any, float], Sequence[Any]]
 class ScriptedAEC(AECEnv[Any, Any, Any]):
     """Repeats one script per episode: the agent to move, the rewards of all agents, and the agents that end.
 
-    Observations are the number of turns played. `log` holds what was done: "reset", or (agent, action).
+    Observations are the number of past turns. `log` holds the calls: "reset", or (agent, action).
 
     Args:
-        scripts: Lists of turns; an episode whose script is empty is over at once.
-        agents: All of them.
-        truncates: Whether those who end are truncated instead of terminated.
+        scripts: Lists of turns; an episode with an empty script ends at once.
+        agents: All agents.
+        truncates: Whether agents that end are truncated instead of terminated.
     """
 
     metadata: ClassVar[dict[str, Any]] = {"name": "scripted_v0", "render_modes": []}
@@ -87,11 +87,11 @@ class ScriptedAEC(AECEnv[Any, Any, Any]):
 class Survival(ParallelEnv[Any, Any, Any]):
     """A fair game: one agent drawn from the environment's generator leaves in every step, until one is left.
 
-    Whoever is there earns 1 a step, whatever it does. Observations are the living, `[index, number of living]`.
+    Each live agent earns 1 per step, whatever its action. Observations are `[index, number of live agents]`.
 
     Args:
-        num_agents: How many there are.
-        late: Agents, by index, that come after the first step.
+        num_agents: Number of agents.
+        late: Indices of the agents that join after the first step.
     """
 
     metadata: ClassVar[dict[str, Any]] = {"name": "survival_v0", "render_modes": [], "is_parallelizable": True}

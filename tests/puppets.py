@@ -1,7 +1,7 @@
 """Environments controlled by a plan before each call: the live agents, the ends, the infos, and what raises.
 
-`plan` is what the next `reset` or `step` does: a namespace with `infos` (a key of `INFOS`), `fail` and what each class
-names.
+`plan` decides what the next `reset` or `step` does. It is a namespace with `infos` (a key of `INFOS`), `fail`, and the
+attributes named by each class.
 """
 
 from __future__ import annotations
@@ -158,9 +158,9 @@ class PuppetVector(VectorEnv):
     """`plan.ends` are the rows that end in the step. In NEXT_STEP mode, a row that is being reset cannot end.
 
     Args:
-        num_envs: How many rows there are.
+        num_envs: Number of rows.
         mode: An `Autoreset`.
-        listed: Whether infos are a list with a dict a row, as SuperSuit has them; they reset in the same step.
+        listed: Whether infos are a list with one dict per row, as in SuperSuit, with autoreset in the same step.
     """
 
     single_observation_space = BOX

@@ -16,11 +16,11 @@ class StubParallel(ParallelEnv[Any, Any, Any]):
     """Follows a script: the live agents after each step, and the infos to return.
 
     Args:
-        live: Who is there after reset, after step 1, 2, ...; the episode ends when nobody is. Those who leave have
-            terminated.
-        infos: A function of the step number and of the agents that come back, or None for empty infos.
+        live: The live agents after reset and after step 1, 2, ...; the episode ends when there are none. Agents that
+            leave have terminated.
+        infos: A function of the step number and the agents in the result, or None for empty infos.
         possible_agents: None leaves the attribute out, as environments with generated agents do.
-        fail_at: `reset` raises at these calls, numbered from 0.
+        fail_at: Calls of `reset` that raise, numbered from 0.
     """
 
     metadata: ClassVar[dict[str, Any]] = {"name": "stub_v0", "is_parallelizable": True}

@@ -178,5 +178,5 @@ def test_package_contains_no_assert(module):
 
 @pytest.mark.skipif(find_spec("ray") is not None, reason="ray is installed")
 def test_import_without_ray_names_the_install_command():
-    with pytest.raises(ImportError, match=r"pip install 'pz-policymap\[rllib\]'"):
+    with pytest.raises(ImportError, match=r"pip install 'ray\[rllib\]"):
         importlib.import_module("pz_policymap.adapters.rllib")

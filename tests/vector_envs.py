@@ -35,8 +35,8 @@ class Countdown(gymnasium.Env):
     """An episode lasts a number of steps drawn from the environment's own generator, from 1 to `longest`.
 
     Args:
-        longest: As above.
-        infos: A function of the environment that returns what to hand out.
+        longest: Largest number of steps.
+        infos: A function from the environment to its infos.
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": []}
@@ -68,11 +68,11 @@ class ScriptedVector(VectorEnv):
     """A vector environment written as one class, which follows a script.
 
     Args:
-        num_envs: How many rows there are.
-        ends: The rows that terminate at step 1, 2, ...; those of an odd step truncate instead. None afterwards.
-        mode: What it declares in its metadata; None: nothing.
-        infos: What it hands out at reset and at every step.
-        fail_at: `reset` raises at these calls, numbered from 0.
+        num_envs: Number of rows.
+        ends: The rows that end at step 1, 2, ...: truncated at odd steps, terminated at even ones. Then no row ends.
+        mode: The autoreset mode that its metadata declares; None: none.
+        infos: The infos of reset and of every step.
+        fail_at: Calls of `reset` that raise, numbered from 0.
     """
 
     single_observation_space = BOX

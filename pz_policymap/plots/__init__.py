@@ -11,9 +11,9 @@
 - `ratings`: one rating per policy, with its standard error.
 - `shares`: the share of all seats or steps that each policy had.
 
-Neither pyplot nor the settings of matplotlib are changed. Matplotlib is an extra:
-`python -m pip install 'pz-policymap[plot]'`. Every picture can be read in grey and by colour-blind readers.
-Sizes are fixed: use about 9 x 5 inches and `layout="constrained"`. Cells and bars show numbers for up to 20 policies.
+Neither pyplot nor the settings of matplotlib are changed. Install it with `pip install matplotlib`. Every picture can
+be read in grey and by colour-blind readers. Sizes are fixed: use about 9 x 5 inches and `layout="constrained"`.
+Cells and bars show numbers for up to 20 policies.
 """
 
 from pz_policymap.plots.bars import ratings as ratings

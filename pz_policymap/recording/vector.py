@@ -53,6 +53,8 @@ class RecordResultsVector(VectorWrapper):
         autoreset_mode: AutoresetMode | str | None = None,
     ) -> None:
         super().__init__(env)
+        if not sinks:
+            raise ValueError("sinks must hold at least one sink, such as a Payoff, got none")
         self._recording = Recording(sinks, team_of, score, info_key)
         self._sinks = sinks
         self._tagger = None
@@ -126,7 +128,7 @@ class RecordResultsVector(VectorWrapper):
         change = self._episodes.after_step(terminations, truncations)
         if self._recording.score is not None:
             self._infos.update((row, _copied(terminal_info(read, row))) for row in change.rows.tolist())
-        calls: list[Callable[[], None]] = []
+        calls: list[Callable[[], object]] = []
         if len(change.reset):  # this step's rewards count for no episode
             calls.append(partial(self._begin, change.reset, read))
         if len(change.over) and not self._episodes.by_hand:
@@ -174,7 +176,7 @@ class RecordResultsVector(VectorWrapper):
         self._lengths[rows] = 0
         self._open[envs] = True
 
-    def _finished(self, envs: Envs) -> list[Callable[[], None]]:
+    def _finished(self, envs: Envs) -> list[Callable[[], object]]:
         """Returns calls that record the episodes of some environments, except those already recorded.
 
         They are called after the next episodes have begun, so that an error of one sink affects no other episode.
@@ -183,7 +185,7 @@ class RecordResultsVector(VectorWrapper):
         self._open[finished] = False
         groups = self._rows[finished]
         returns_of: NDArray[np.float64] = on_host(self._returns[0, groups])
-        calls: list[Callable[[], None]] = []
+        calls: list[Callable[[], object]] = []
         for rows, earned in zip(groups, returns_of.tolist(), strict=True):
             values = (self._policies[rows].tolist(), earned, self._lengths[rows].tolist())
             policies, returns, lengths = (dict(zip(self._agents, each, strict=True)) for each in values)

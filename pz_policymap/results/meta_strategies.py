@@ -71,7 +71,7 @@ def _equilibrium(payoffs: Vector) -> Vector:
     try:
         from scipy.optimize import linprog, nnls  # noqa: PLC0415  # an extra
     except ImportError as error:
-        raise ImportError("nash needs SciPy: pip install 'pz-policymap[nash]'") from error
+        raise ImportError("nash needs SciPy: pip install scipy") from error
     game = payoffs / np.abs(payoffs).max()
     game = (game - game.min()) / np.ptp(game)
     # Variables: the mixture and the value it secures. Maximise the value under `value <= mixture @ column`.

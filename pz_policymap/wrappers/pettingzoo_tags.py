@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from operator import attrgetter
 from typing import Any, Generic
 
 from pettingzoo.utils.env import AgentID
@@ -11,7 +12,7 @@ from typing_extensions import override
 from pz_policymap.arguments import in_order
 from pz_policymap.assigner import PolicyAssigner
 from pz_policymap.mappings.conversion import MappingLike
-from pz_policymap.wrappers.policy_wrapper import PolicyWrapper, WrapOptions, check_free, split_options
+from pz_policymap.wrappers.policy_wrapper import PolicyWrapper, WrapOptions, check_free, name_of, split_options
 from pz_policymap.wrappers.reset_options import AS_DRAWN, FORCED, check_agents, forced_matchup, taken
 
 ALL = "__all__"  # a key that RLlib's environments add to any dict; it is never an agent
@@ -32,7 +33,6 @@ class PolicyTags(PolicyWrapper, Generic[AgentID]):
         self.assigner = PolicyAssigner(mapping, agents, **settings)
         self._generated = agents is None  # agents appear as the episode goes on
         self._tags: dict[AgentID, Info] = {}  # each agent's {info_key: policy} in this episode
-        self._block: dict[AgentID, int] = {}  # policies of all agents seen in this block
 
     def __getattr__(self, name: str) -> Any:
         if name[0] == "_" and name != "_cumulative_rewards":
@@ -55,6 +55,8 @@ class PolicyTags(PolicyWrapper, Generic[AgentID]):
         self._require_reset("policy_ids")
         return {agent: tag[self.info_key] for agent, tag in self._tags.items()}
 
+    tags = property(attrgetter("_tags"))  # one dict per episode, which grows as agents join
+
     @override
     def _unfinished(self) -> bool:
         return bool(self._tags) and not self._over and self._playing()
@@ -73,6 +75,8 @@ class PolicyTags(PolicyWrapper, Generic[AgentID]):
 
     def _take_forced(self, options: Info | None) -> tuple[dict[AgentID, int], Info | None]:
         """Returns the forced policies by agent, and the environment's share of reset's options."""
+        if options is None:
+            return {}, None
         (forced,), options = taken(options, FORCED)
         if forced is None:
             return {}, options
@@ -90,28 +94,24 @@ class PolicyTags(PolicyWrapper, Generic[AgentID]):
         self._failed = True  # until nothing can raise any more
         self._check_infos(infos)
         live = self.env.agents
+        key = self.info_key
         for agent, info in infos.items():
+            if type(info) is dict and key not in info:  # the usual case
+                continue
             if isinstance(info, Mapping) or (info is not None and agent in live):
-                self._check_info(agent, info)
+                check_free(info, self.info_key, agent)
         if forced:
             check_agents(forced, live if self._generated else self.env.possible_agents)
         self.assigner.begin_episodes(seed=seed, agents=live)
-        block = self._block = self.assigner.assignment()
-        # A block may know agents of its earlier episodes that are not in this one.
-        policies = {agent: block[agent] for agent in live} if self._generated else block.copy()
+        # A block may have agents of its earlier episodes that are not in this one.
+        policies = self.assigner.assignment(agents=live if self._generated else None)
         policies.update(forced)
-        key = self.info_key
         self._tags = {agent: {key: policy} for agent, policy in policies.items()}
         self._over = self._failed = False
 
     def _check_infos(self, infos: Any) -> None:
         if not isinstance(infos, Mapping):
-            raise TypeError(f"infos must be a dict with one info per agent, got {infos!r} from {self.env}")
-
-    def _check_info(self, agent: Any, info: Any) -> None:
-        if not isinstance(info, Mapping):
-            raise TypeError(f"the info of {agent!r} must be a dict, got {info!r} from {self.env}")
-        check_free(info, self.info_key, agent)
+            raise TypeError(f"infos must be a dict with one info per agent, got {infos!r} from {name_of(self.env)}")
 
     def _welcome(self, agents: Collection[AgentID]) -> None:
         """Gives policies to agents that join mid-episode, in this order."""
@@ -119,12 +119,9 @@ class PolicyTags(PolicyWrapper, Generic[AgentID]):
         if all(map(tags.__contains__, agents)):
             return
         late = [agent for agent in dict.fromkeys(agents) if agent not in tags and agent != ALL]
-        new = [agent for agent in late if agent not in self._block]
-        if new:
-            self.assigner.add_agents(new)
-            self._block.update(zip(new, self.assigner.policy_ids[0, -len(new) :].tolist(), strict=True))
-        for agent in late:
-            tags[agent] = {self.info_key: self._block[agent]}
+        self.assigner.add_agents(late)
+        for agent, policy in self.assigner.assignment(agents=late).items():
+            tags[agent] = {self.info_key: policy}
 
     def _tagged(self, agent: AgentID, info: Any) -> Info:
         """Returns a fresh, tagged info of one agent; `info` may be missing (None)."""
@@ -133,7 +130,7 @@ class PolicyTags(PolicyWrapper, Generic[AgentID]):
         tag = self._tags[agent]
         if info is None:
             return dict(tag)
-        self._check_info(agent, info)
+        check_free(info, self.info_key, agent)
         return {**info, **tag}
 
     def _tag_all(self, infos: Any, agents: Collection[AgentID]) -> dict[Any, Any]:
@@ -192,7 +189,7 @@ def _possible_agents(env: Any) -> list[Any] | None:
     agents = list(in_order("possible_agents of the environment", agents))
     if not agents:
         raise ValueError(
-            f"possible_agents of the environment must name at least one agent, got none from {env}; "
+            f"possible_agents of the environment must name at least one agent, got none from {name_of(env)}; "
             f"reset it before wrapping if it knows its agents only then, or leave the attribute out if they appear "
             f"during episodes"
         )

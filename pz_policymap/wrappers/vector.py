@@ -12,10 +12,17 @@ from numpy.typing import ArrayLike, NDArray
 from typing_extensions import Unpack, override
 
 from pz_policymap.assigner import PolicyAssigner
-from pz_policymap.assignment import PolicyIds
+from pz_policymap.mappings.base import PolicyIds
 from pz_policymap.mappings.conversion import MappingLike
 from pz_policymap.wrappers.autoreset import Autoreset
-from pz_policymap.wrappers.policy_wrapper import PolicyWrapper, WrapOptions, check_free, reset_failed, split_options
+from pz_policymap.wrappers.policy_wrapper import (
+    PolicyWrapper,
+    WrapOptions,
+    check_free,
+    reset_failed,
+    reset_outcome,
+    split_options,
+)
 from pz_policymap.wrappers.reset_options import FORCED, forced_matchup, taken
 from pz_policymap.wrappers.row_policies import RowPolicies
 from pz_policymap.wrappers.vector_agents import agents_of
@@ -165,8 +172,9 @@ class PolicyMapVector(PolicyWrapper, VectorWrapper):
         (forced, mask), options = taken(options, FORCED, MASK)
         envs = None if mask is None else self._masked(mask)
         matchup = None if forced is None else forced_matchup(forced, self.assigner, self.agents)
-        observations, infos = self.env.reset(seed=seed, options=options)
+        outcome = self.env.reset(seed=seed, options=options)
         self._failed = True  # if anything below raises: the environment has begun an episode
+        observations, infos = reset_outcome(outcome, self.env)
         infos = self._checked(infos, observations)
         self._episodes.settle_mode(self.env, infos)
         self._rows.begin(envs, _seed_of_all(seed) if envs is None else None, matchup)
@@ -205,7 +213,8 @@ class PolicyMapVector(PolicyWrapper, VectorWrapper):
         if not isinstance(infos, dict):
             infos = unpacked(infos, getattr(self.env.unwrapped, "idx_starts", None))
         check_rows(self.num_envs, values, infos)
-        check_free(infos, self.info_key)
+        for info in (infos,) if isinstance(infos, dict) else infos:
+            check_free(info, self.info_key)
         if isinstance(infos, dict):
             check_free(infos, f"_{self.info_key}")  # the mask of the tag
         return infos

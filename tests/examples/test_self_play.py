@@ -68,12 +68,12 @@ class TestPictures:
         ],
     )
     def test_draw_with_results_writes_a_picture(self, module, results, tmp_path):
-        pytest.importorskip("matplotlib", reason="pip install 'pz-policymap[plot]'")
+        pytest.importorskip("matplotlib", reason="pip install matplotlib")
         module.draw(results, tmp_path / "picture.png")
         assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
 
     def test_scripts_print_the_final_results(self, capsys, tmp_path):
-        pytest.importorskip("matplotlib", reason="pip install 'pz-policymap[plot]'")
+        pytest.importorskip("matplotlib", reason="pip install matplotlib")
         prioritised.main(tmp_path / "picture.png", seeds=range(1))
         rps.main()
         printed = capsys.readouterr().out

@@ -1,7 +1,7 @@
 """A short run of the real Sample Factory: python sample_factory_run.py RECORDS [Sample Factory's own arguments]
 
-Two agents are paid for naming the number they see. Each trajectory is written down as it goes to the learners.
-RECORDS is a folder; settings of the mapping come as environment variables, for spawned workers import this file anew.
+Two agents are rewarded for naming the number that they observe. Each trajectory is recorded when it goes to a learner.
+RECORDS is a folder. Settings of the mapping are environment variables, because spawned workers import this file again.
 """
 
 import json

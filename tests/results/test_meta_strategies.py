@@ -102,7 +102,7 @@ class TestNash:
             return real(name, *rest)
 
         monkeypatch.setattr(builtins, "__import__", no_scipy)
-        with pytest.raises(ImportError, match=r"^nash needs SciPy: pip install 'pz-policymap\[nash\]'$"):
+        with pytest.raises(ImportError, match=r"^nash needs SciPy: pip install scipy$"):
             pm.nash([[0, 1], [1, 0]])
 
     @pytest.mark.parametrize(

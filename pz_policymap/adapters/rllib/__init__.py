@@ -16,7 +16,7 @@ those numbers. Episodes that are running at that moment are finished and not cou
 from importlib.util import find_spec
 
 if find_spec("ray") is None:
-    raise ImportError("pz_policymap.adapters.rllib needs Ray: pip install 'pz-policymap[rllib]'")
+    raise ImportError("pz_policymap.adapters.rllib needs Ray: pip install 'ray[rllib]>=2.60,<2.61'")
 
 from pz_policymap.adapters.rllib.configure import configure as configure
 from pz_policymap.adapters.rllib.configure import set_mapping as set_mapping

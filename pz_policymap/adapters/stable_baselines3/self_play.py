@@ -1,28 +1,12 @@
-"""Self-play with Stable-Baselines3: a `SnapshotPool` chooses the opponents of the model that learns.
-
-pool = pm.SnapshotPool([pm.PoolLearner("main", {"snapshots": 0.8, "random": 0.2}, every=10_000)], fixed=["random"])
-self_play = SelfPlay(pool, pm.Payoff(pool.num_policies), {"random": "random"}, folder="run")
-
-def make(index):
-env = pm.wrap(connect_four_v3.env(), pool.last_mapping, resample_every=1, seed=0, env_index=index)
-return SelfPlayEnv(env, self_play.policies)
-
-venv = DummyVecEnv([partial(make, index) for index in range(8)])  # or SubprocVecEnv
-model = self_play.resume(MaskablePPO, venv) if self_play.saved else MaskablePPO("MlpPolicy", venv)
-model.learn(1_000_000 - model.num_timesteps, callback=self_play, reset_num_timesteps=False)
-"""
+"""`SelfPlay` and `SelfPlayEnv`: a `SnapshotPool` chooses the opponents of a model that learns."""
 
 from __future__ import annotations
 
 import io
 import os
 from collections.abc import Mapping
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
-
-if find_spec("stable_baselines3") is None:
-    raise ImportError("pz_policymap.adapters.stable_baselines3 needs it: pip install 'pz-policymap[sb3]'")
 
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecNormalize, VecTransposeImage, is_vecenv_wrapped
@@ -49,7 +33,7 @@ class SelfPlayEnv(LearnerEnv):
     """
 
     def __init__(self, env: Any, policies: Mapping[int, Any], *, team_of: Any = None, **options: Any) -> None:
-        self._finished: list[Episode] = []
+        self._untaken: list[Episode] = []
         super().__init__(record_results(env, self._keep, team_of=team_of), policies, **options)
 
     @property
@@ -60,7 +44,7 @@ class SelfPlayEnv(LearnerEnv):
 
     def take_episodes(self) -> list[Episode]:
         """Returns the episodes that have ended since the last call."""
-        taken, self._finished = self._finished, []
+        taken, self._untaken = self._untaken, []
         return taken
 
     def state_dict(self) -> dict[str, Any]:
@@ -74,7 +58,7 @@ class SelfPlayEnv(LearnerEnv):
         self._playing = False
 
     def _keep(self, episode: Episode) -> None:
-        self._finished.append(episode)
+        self._untaken.append(episode)
 
 
 class SelfPlay(BaseCallback):
