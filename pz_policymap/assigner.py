@@ -167,7 +167,7 @@ class PolicyAssigner:
         seed: int | Sequence[int] | None = None,
         agents: Sequence[Hashable] | None = None,
     ) -> PolicyIds:
-        """Begins the next episode of some environments, and draws for those that resample.
+        """Begins the next episode of some environments, draws for those that resample, and returns `policy_ids`.
 
         Call it whenever environments have been reset. If it raises, no episode has begun and nothing has changed.
 
@@ -177,9 +177,6 @@ class PolicyAssigner:
                 assigner is pinned. Needs `rows=None`.
             agents: The current agents in seat order, if they were unknown at construction. A draw takes them as seats;
                 between draws, new agents join mid-episode.
-
-        Returns:
-            The new `policy_ids`.
 
         Raises:
             TypeError, ValueError: If an argument has the wrong type or is out of range, or if the mapping fails: the
@@ -210,9 +207,7 @@ class PolicyAssigner:
             drawn = joined(drawn, numbers, episode if len(episode) else self._draw_episode, agents)
         self._source, self._drawn = source, drawn  # nothing fails from here on
         self._draw_episode[drawing] = episode
-        if restart:
-            self._redraw_from = None
-        elif self._redraw_from is not None:
+        if self._redraw_from is not None:
             self._redraw_from[drawing] = NEVER
         if self._repeats is not None:
             self._repeats[index] = False

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pz_policymap.arguments import MAX_INDEX, equal, seed_of
 from pz_policymap.assignment import Drawn, as_drawn, with_weights
 from pz_policymap.cadence import Cadence
-from pz_policymap.mappings.base import PolicyIds, PolicyMapping
+from pz_policymap.mappings.base import PolicyMapping
 from pz_policymap.mappings.representation import saved_text
 from pz_policymap.randomness.philox import Seed, Source
 
@@ -106,16 +106,10 @@ def checked_state(state: Any, settings: dict[str, Any], mapping: PolicyMapping, 
     weights, drawn_by = _list(draw, "weights"), _entry(draw, "mapping")
     if not isinstance(drawn_by, str):
         raise ValueError(f"state does not fit: 'mapping' of the draw must be a string, got {drawn_by!r}")
-    is_drawn = draw_episode >= 0
-    if ((policy_ids >= 0) != is_drawn[:, None]).any() or (draw_episode > episode + 1).any():
-        raise ValueError("state does not fit: 'policies' and 'episode' of its draw contradict each other")
-    if source is None and is_drawn.any():
-        raise ValueError("state does not fit: it has a draw, which needs a seed, but seed=None")
     bound = mapping  # a draw of an earlier mapping is known by its text only; late agents then follow this one
-    if drawn_by == saved_text(mapping) and is_drawn.any():
-        _check_policies(mapping, policy_ids[is_drawn])
-        if num_envs == 1 and not mapping.needs_all_seats:  # otherwise agents cannot join, and nothing reads the weights
-            bound = _bound(mapping, weights)
+    may_join = num_envs == 1 and draw_episode[0] >= 0 and not mapping.needs_all_seats
+    if may_join and drawn_by == saved_text(mapping):
+        bound = _bound(mapping, weights)
     drawn = as_drawn(agents, policy_ids, drawn_by, bound, weights)
     return AssignerState(source, episode, draw_episode, np.where(redraw < 0, NEVER, redraw), drawn)
 
@@ -130,14 +124,6 @@ def _source(state: Mapping[str, Any], pinned: Seed | None) -> Source | None:
     if pinned is not None and (source is None or source.seed != pinned):
         raise ValueError(f"state does not fit: it has seed={seed!r}, this assigner {pinned!r}")
     return source
-
-
-def _check_policies(mapping: PolicyMapping, policy_ids: PolicyIds) -> None:
-    """Raises an error if the policies of a draw are not all in the population of the mapping that made it."""
-    # Some environments may still have the draw of an earlier mapping, but not all: the latest draw used this one.
-    highest = policy_ids.max(axis=1).min()
-    if mapping.num_policies is not None and highest >= mapping.num_policies:
-        raise ValueError(f"state does not fit: 'policies' must be below {mapping.num_policies}, got {highest}")
 
 
 def _bound(mapping: PolicyMapping, weights: list[Any]) -> PolicyMapping:

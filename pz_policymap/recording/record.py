@@ -17,6 +17,8 @@ from pz_policymap.recording.vector import RecordResultsVector
 if TYPE_CHECKING:
     from gymnasium.vector import AutoresetMode  # which Gymnasium 1.0 does not have
 
+_INSIDE = ("env", "aec_env", "par_env", "venv", "envs", "vec_envs")  # where wrappers keep environments
+
 
 @overload
 def record_results(
@@ -124,14 +126,16 @@ def record_results(
     )
 
 
-def recorders_in(env: Any) -> Iterator[RecordResultsAEC[Any, Any, Any] | RecordResultsParallel[Any, Any, Any]]:
-    """Yields the recorders in a stack of PettingZoo wrappers and converters, outermost first."""
-    layer = env
-    while layer is not None:
-        if isinstance(layer, (RecordResultsAEC, RecordResultsParallel)):
+def recorders_in(env: Any) -> Iterator[Any]:
+    """Yields the recorders in a stack of wrappers, converters and vectorizers, outermost first."""
+    layers = [env]
+    for layer in layers:  # which grows
+        if isinstance(layer, (RecordResultsAEC, RecordResultsParallel, RecordResultsVector)):
             yield layer
         own = getattr(layer, "__dict__", {})  # wrappers forward attributes, and some of them raise before reset
-        layer = next((own[name] for name in ("env", "aec_env", "par_env") if own.get(name) is not None), None)
+        for name in _INSIDE:
+            inner = own.get(name)
+            layers += inner if isinstance(inner, (list, tuple)) else [] if inner is None else [inner]
 
 
 def _check_distinct(env: Any, sinks: Sequence[Any]) -> None:

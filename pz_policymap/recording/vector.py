@@ -11,7 +11,7 @@ from gymnasium.vector import VectorEnv, VectorWrapper
 from numpy.typing import ArrayLike, NDArray
 from typing_extensions import override
 
-from pz_policymap.batching.nested_arrays import is_tensor, mapped, on_host
+from pz_policymap.batching.nested_arrays import copied, is_tensor, on_host
 from pz_policymap.mappings.groups import GroupOf
 from pz_policymap.recording.running_episode import Recording, Score, all_of
 from pz_policymap.results.payoff import Payoff
@@ -56,20 +56,18 @@ class RecordResultsVector(VectorWrapper):
         if not sinks:
             raise ValueError("sinks must hold at least one sink, such as a Payoff, got none")
         self._recording = Recording(sinks, team_of, score, info_key)
-        self._sinks = sinks
-        self._tagger = None
-        for layer in _layers(env):
-            if isinstance(layer, RecordResultsVector):
-                layer.refuse_shared(sinks)
-            elif isinstance(layer, PolicyMapVector):
-                self._tagger = self._tagger or layer
+        self._tagger = _tagger_in(env)
         if self._tagger is not None:
             if agents is None and len(self._tagger.agents) > 1:
                 agents = self._tagger.agents
             autoreset_mode = self._tagger.autoreset_mode  # type: ignore[assignment]  # our own enum
         told = agents is not None or known_agents(env) is not None
         self._agents = tuple(agents_of(env, agents))
-        if len(self._agents) == 1 and not told and any(isinstance(sink, Payoff) for sink in sinks):
+        if (
+            len(self._agents) == 1
+            and not told
+            and any(isinstance(getattr(sink, "__self__", sink), Payoff) for sink in sinks)
+        ):
             raise ValueError(
                 "agents must be given for a Payoff, which compares the seats of one environment: the number of rows "
                 "per environment, or the names of its agents, got None"
@@ -78,7 +76,7 @@ class RecordResultsVector(VectorWrapper):
         self._rows = np.arange(env.num_envs).reshape(-1, len(self._agents))  # of each environment
         self._open = np.zeros(len(self._rows), np.bool_)  # environments with an episode that is not recorded yet
         self._policies = np.zeros(env.num_envs, np.int64)
-        self._returns: Any = np.zeros((2, env.num_envs))  # rounded, and what rounding lost; a tensor if rewards are
+        self._returns: Any = np.zeros((2, env.num_envs))  # rounded sums and rounding errors; a tensor if rewards are
         self._lengths = np.zeros(env.num_envs, np.int64)
         self._infos: dict[int, Any] = {}  # the terminal infos of each row, where a score needs them
 
@@ -90,14 +88,10 @@ class RecordResultsVector(VectorWrapper):
             raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
         return getattr(self.env, name)
 
-    def refuse_shared(self, sinks: Sequence[Any]) -> None:
-        """Raises a ValueError if one of these sinks already records here: it would count each episode twice."""
-        for sink in sinks:
-            if any(sink is own or sink == own for own in self._sinks):
-                raise ValueError(
-                    f"sinks must not already record the results of this environment, got {sink!r} again: "
-                    f"each episode would count twice"
-                )
+    @property
+    def sinks(self) -> tuple[Any, ...]:
+        """The functions that receive each episode."""
+        return self._recording.sinks
 
     @override
     def reset(
@@ -127,7 +121,7 @@ class RecordResultsVector(VectorWrapper):
         self._lengths += ~self._episodes.ended
         change = self._episodes.after_step(terminations, truncations)
         if self._recording.score is not None:
-            self._infos.update((row, _copied(terminal_info(read, row))) for row in change.rows.tolist())
+            self._infos.update((row, copied(terminal_info(read, row))) for row in change.rows.tolist())
         calls: list[Callable[[], object]] = []
         if len(change.reset):  # this step's rewards count for no episode
             calls.append(partial(self._begin, change.reset, read))
@@ -164,8 +158,13 @@ class RecordResultsVector(VectorWrapper):
             values = rewards.to(self._returns)
         else:
             values = np.asarray(rewards, np.float64)
+        if tuple(values.shape) == (self.num_envs, 1):
+            values = values.reshape(self.num_envs)
         if tuple(values.shape) != (self.num_envs,):
-            raise ValueError(f"rewards must have shape ({self.num_envs},), got {tuple(values.shape)}")
+            raise ValueError(
+                f"rewards must have shape ({self.num_envs},), got {tuple(values.shape)}; combine vectors into numbers "
+                f"by a wrapper inside, for example by a weighted sum"
+            )
         self._returns[0], self._returns[1] = added(self._returns[0], self._returns[1], values)
 
     def _begin(self, envs: Envs, infos: Any) -> None:
@@ -194,20 +193,10 @@ class RecordResultsVector(VectorWrapper):
         return calls
 
 
-def _layers(env: Any) -> list[Any]:
-    """Returns a vector environment and those inside its wrappers, outermost first."""
-    layers = [env]
-    while isinstance(layers[-1], VectorWrapper):
-        layers.append(layers[-1].env)
-    return layers
-
-
-def _copied(info: Any) -> Any:
-    """Returns a copy of an info as deep as its arrays, which the environment may write to later."""
-
-    def copied(leaf: Any) -> Any:
-        if is_tensor(leaf):
-            return leaf.clone()
-        return leaf.copy() if isinstance(leaf, np.ndarray) else leaf
-
-    return mapped(copied, info)
+def _tagger_in(env: Any) -> PolicyMapVector | None:
+    """Returns the outermost `PolicyMapVector` in a stack of vector wrappers, if there is one."""
+    while isinstance(env, VectorWrapper):
+        if isinstance(env, PolicyMapVector):
+            return env
+        env = env.env
+    return None

@@ -14,6 +14,7 @@ from typing_extensions import Unpack, override
 from pz_policymap.assigner import PolicyAssigner
 from pz_policymap.mappings.base import PolicyIds
 from pz_policymap.mappings.conversion import MappingLike
+from pz_policymap.mappings.focal import Focal
 from pz_policymap.wrappers.autoreset import Autoreset
 from pz_policymap.wrappers.policy_wrapper import (
     PolicyWrapper,
@@ -101,6 +102,11 @@ class PolicyMapVector(PolicyWrapper, VectorWrapper):
         names = agents_of(env, agents)
         settings, self.info_key = split_options(options)
         self.assigner = PolicyAssigner(mapping, names, env.num_envs // len(names), **{"env_index": 0} | settings)
+        if agents is None and len(names) == 1 and isinstance(self.assigner.mapping, Focal):
+            raise ValueError(
+                f"agents must be given for {self.assigner.mapping!r}, whose background has no seat if each row is an "
+                f"environment of its own, got None"
+            )
         self.agents = self.assigner.agents  # a state loaded later may know agents that joined late
         self._episodes = VectorEpisodes.of(env, len(names), autoreset_mode)
         self._takes_mask = self._episodes.autoreset is not None

@@ -265,6 +265,15 @@ class TestRelease:
         assert pool.snapshot("main", 50).policy_id == 3  # a new id in the old slot
         assert pool.slots == {2: 1, 3: 0}
 
+    def test_environment_that_lacks_the_latest_mapping_uses_every_member(self):
+        pool, payoff = pool_of(2)
+        env = pm.wrap(rps_v2.parallel_env(), pool.mapping(payoff), seed=0)  # before its first reset
+        pool.retire(1)
+        mapping = pool.mapping(payoff)
+        assert pool.release([env]) == []  # its next draw may choose the member
+        env.set_mapping(mapping)
+        assert [member.policy_id for member in pool.release([env])] == [1]
+
     def test_member_of_forced_matchup_is_released_after_it(self):
         pool, payoff = pool_of(2, capacity=2)
         env = pm.wrap(rps_v2.parallel_env(), 3, seed=0)
