@@ -336,3 +336,14 @@ class TestMerging:
     def test_merging_a_non_ledger_raises(self):
         with pytest.raises(TypeError, match="other must be a Payoff"):
             pm.Payoff(2).merge({})
+
+
+def test_results_of_a_policy_equal_its_rows_of_the_matrices():
+    payoff = pm.Payoff(3, decay=0.9)
+    for returns in ([1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [1.0, 0.0]):
+        payoff.record(pm.Episode(policies=[2, 0], returns=returns))
+    for policy in range(3):
+        won, games = payoff.results_of(policy)
+        assert won.tolist() == (payoff.wins[policy] + payoff.draws[policy] / 2).tolist()
+        assert games.tolist() == payoff.games[policy].tolist()
+    assert payoff.results_of(2)[0].tolist() == [2.5, 0.0, 0.0]
