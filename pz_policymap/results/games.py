@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable
 from fractions import Fraction
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -71,7 +73,11 @@ def side_standings(episode: Episode) -> tuple[NDArray[np.int64], NDArray[np.floa
         members[side].append(score)
     if all(min(scores) == max(scores) for scores in members):  # rewards are shared
         return np.array(sides), np.array(episode.scores)
-    # Means are compared as fractions: in floats, the mean of three times 0.1 is more than 0.1.
+    rounded = [math.fsum(scores) / len(scores) for scores in members]
+    ranked = sorted(rounded)
+    if all(high - low > 2.0**-50 * max(abs(low), abs(high)) for low, high in pairwise(ranked)):
+        return np.array(sides), np.array([rounded[side] for side in sides])
+    # Means that are close are compared as fractions: in floats, the mean of three times 0.1 is more than 0.1.
     means = [sum(map(Fraction, scores)) / len(scores) for scores in members]
     place = {mean: float(i) for i, mean in enumerate(sorted(set(means)))}
     return np.array(sides), np.array([place[means[side]] for side in sides])
