@@ -128,7 +128,8 @@ def stable_baselines3(session: nox.Session) -> None:
     """Tests `LearnerEnv` in Stable-Baselines3, and the self-play example."""
     session.install(".[sb3,demo]", "stable-baselines3==2.9.2", "sb3-contrib==2.9.2", TORCH, "pytest")
     options = ("--override-ini=addopts=", "--import-mode=importlib")
-    session.run("python", "-m", "pytest", "-q", *options, "tests/frameworks/test_stable_baselines3.py")
+    tests = ("tests/frameworks/test_stable_baselines3.py", "pz_policymap/adapters/stable_baselines3.py")
+    session.run("python", "-m", "pytest", "-q", "--doctest-modules", *options, *tests)
 
 
 @nox.session
@@ -164,7 +165,7 @@ def _recipe(session: nox.Session, name: str, *requirements: str, **env: str) -> 
 @nox.session
 def benchmarks(session: nox.Session) -> None:
     """Prints one table of cost ratios with their targets."""
-    session.install(".[test]", "pytest-benchmark", TORCH)
+    session.install(".[test]", "pytest-benchmark", "stable-baselines3==2.9.2", TORCH)
     options = ("--override-ini=addopts=", "--import-mode=importlib", "--benchmark-quiet")
     session.run("python", "-m", "pytest", "-q", *options, "tests/benchmarks", *session.posargs)
 

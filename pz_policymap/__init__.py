@@ -12,7 +12,7 @@ batched simulators included) and `env_fns` (many environments).
 - Mappings: `Uniform`, `Weighted`, `Fixed`, `ByEnvIndex`, `FromFunction`, `PerWorker`, `Balanced`, `RoundRobin`; nested
   ones are `Shared`, `Teams`, `Roles` and `Focal`. `mapping_from_text` reads their text form.
 - The policies of any environment and episode, without an environment: `assignments`.
-- Results and matchmaking: `record_results`, `Payoff`, `PolicyStatistics`.
+- Results and matchmaking: `record_results`, `Payoff`, `PolicyStatistics`, `seat_results`, `cooperation`.
 - Weights over a population: `pfsp`, `latest`, `delta_uniform`, `nash`, `alpha_rank`.
 - Self-play and leagues: `SnapshotPool`, `PoolLearner`.
 - Evaluation: `play`, `tournament`, `Entrant`.
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from pz_policymap.evaluation.play import play as play
     from pz_policymap.evaluation.tournament import tournament as tournament
     from pz_policymap.learner.learner_env import LearnerEnv as LearnerEnv
+    from pz_policymap.learner.vector import LearnerVectorEnv as LearnerVectorEnv
     from pz_policymap.mappings.balanced import Balanced as Balanced
     from pz_policymap.mappings.base import PolicyMapping as PolicyMapping
     from pz_policymap.mappings.fixed import ByEnvIndex as ByEnvIndex
@@ -56,11 +57,14 @@ if TYPE_CHECKING:
     from pz_policymap.pool.snapshot_pool import SnapshotPool as SnapshotPool
     from pz_policymap.randomness.draw import Draw as Draw
     from pz_policymap.randomness.draw import EnvDraw as EnvDraw
+    from pz_policymap.recording.finished import finished_episodes as finished_episodes
     from pz_policymap.recording.record import record_results as record_results
+    from pz_policymap.results.cooperation import cooperation as cooperation
     from pz_policymap.results.episode import Episode as Episode
     from pz_policymap.results.meta_strategies import alpha_rank as alpha_rank
     from pz_policymap.results.meta_strategies import nash as nash
     from pz_policymap.results.payoff import Payoff as Payoff
+    from pz_policymap.results.seat_results import seat_results as seat_results
     from pz_policymap.results.statistics import PolicyStatistics as PolicyStatistics
     from pz_policymap.results.weights import delta_uniform as delta_uniform
     from pz_policymap.results.weights import latest as latest
@@ -104,9 +108,12 @@ _HOME = {
     "Draw": "randomness.draw",
     "EnvDraw": "randomness.draw",
     "record_results": "recording.record",
+    "finished_episodes": "recording.finished",
     "Episode": "results.episode",
     "Payoff": "results.payoff",
     "PolicyStatistics": "results.statistics",
+    "seat_results": "results.seat_results",
+    "cooperation": "results.cooperation",
     "pfsp": "results.weights",
     "latest": "results.weights",
     "delta_uniform": "results.weights",
@@ -118,6 +125,7 @@ _HOME = {
     "act": "batching.act",
     "RecurrentState": "batching.recurrent_state",
     "LearnerEnv": "learner.learner_env",
+    "LearnerVectorEnv": "learner.vector",
     "play": "evaluation.play",
     "tournament": "evaluation.tournament",
     "Entrant": "policies.entrant",

@@ -101,3 +101,10 @@ def impure(agents: list[Any], draw: Any) -> dict[Any, int]:
 
 
 _calls = itertools.count()
+
+
+def printing_rule(agents, draw):
+    """A mapping that prints, as does a library below it."""
+    print("from Python")  # noqa: T201
+    os.write(1, b"from C")
+    return dict.fromkeys(agents, 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import warnings
 from functools import cache
@@ -10,6 +11,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 
+import pz_policymap as pm
 from tests.stub_envs import StubAEC, StubParallel
 
 
@@ -32,25 +34,8 @@ def clash() -> Clean:
     return Clean(infos=lambda time, agents: {agent: {"policy_id": 7} for agent in agents})
 
 
-def shared() -> Clean:
-    return Clean(infos=lambda time, agents: dict.fromkeys(agents, {}))  # noqa: RUF024  # the fault
-
-
-def lasting() -> Clean:
-    own: dict[Any, dict[str, Any]] = {"a": {}, "b": {}}
-    return Clean(infos=lambda time, agents: {agent: own[agent] for agent in agents})
-
-
-def strange() -> Clean:
-    return Clean(infos=lambda time, agents: {**{agent: {} for agent in agents}, "common": {}})
-
-
 def generated() -> Clean:
     return Clean(live=(("a",), ("a", "b"), ()), possible_agents=None)
-
-
-def numbered() -> Clean:
-    return Clean(live=((1, 2), (1, 2), ()), possible_agents=(1, 2))
 
 
 def endless() -> Clean:
@@ -67,14 +52,6 @@ class Warns(Clean):
     def step(self, actions: Any) -> Any:
         warnings.warn("the board is too large to see", stacklevel=2)
         return super().step(actions)
-
-
-class Bare(Clean):
-    """Returns no info for b."""
-
-    def step(self, actions: Any) -> Any:
-        *rest, infos = super().step(actions)
-        return *rest, {agent: info for agent, info in infos.items() if agent != "b"}
 
 
 class Global(Clean):
@@ -172,3 +149,64 @@ class Vanishes(StubAEC):
         super().step(action)
         if ended:
             self.agents = []
+
+
+class Prints(Clean):
+    """Prints when it is made, as does a library below it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        print("from Python")  # noqa: T201
+        os.write(1, b"from C")
+
+
+def numbered() -> Clean:
+    return Clean(live=((1, 2), (1, 2), ()), possible_agents=(1, 2))
+
+
+def unpinned() -> Any:
+    return pm.wrap(Clean(), 4, info_key="mine")
+
+
+def pinned() -> Any:
+    return pm.wrap(Clean(), 4, seed=3, info_key="mine")
+
+
+class Vectors(Clean):
+    """Rewards are vectors of two objectives."""
+
+    def step(self, actions: Any) -> Any:
+        observations, _, *rest = super().step(actions)
+        return observations, {agent: [1.0, 0.0] for agent in observations}, *rest
+
+
+class Habits(Clean):
+    """Allowed habits: rewards of None, the key "__all__" everywhere, and b waits without an observation."""
+
+    def step(self, actions: Any) -> Any:
+        assert "b" not in actions or self.time == 0
+        observations, rewards, *rest = super().step(actions)
+        if self.agents:
+            del observations["b"]
+        return tuple({**part, "__all__": None} for part in (observations, dict.fromkeys(rewards), *rest))
+
+
+class PaysTwice(StubAEC):
+    """b is paid once more for the step in which a is removed, as by some games of OpenSpiel."""
+
+    def __init__(self) -> None:
+        super().__init__({"a": 1, "b": 1})
+
+    @cache  # noqa: B019
+    def observation_space(self, agent: Any) -> gymnasium.Space[Any]:
+        return gymnasium.spaces.Discrete(1000)
+
+    @cache  # noqa: B019
+    def action_space(self, agent: Any) -> gymnasium.Space[Any]:
+        return gymnasium.spaces.Discrete(2)
+
+    def step(self, action: Any) -> None:
+        removed = self.terminations[self.agent_selection] and self.agent_selection == "a"
+        super().step(action)
+        if removed:
+            self._cumulative_rewards["b"] += 1.0

@@ -47,13 +47,13 @@ def replay_findings(make: Make, wrapped: Make, api: str, info_key: str, steps: i
 def _trace(env: Any, api: str, info_key: str, steps: int) -> list[Any]:
     """Returns everything that an episode with a fixed seed shows, except the tags."""
     trace = []
-    for agents, observations, infos, rewards in random_episode(env, api, 7, steps):
+    for agents, observations, infos, rewards, _ in random_episode(env, api, 7, steps):
         bare = {
-            str(agent): {key: value for key, value in infos.get(agent, {}).items() if key != info_key}
+            str(agent): {key: value for key, value in (infos.get(agent) or {}).items() if key != info_key}
             for agent in dict.fromkeys([*infos, *observations, *agents])  # wrapped, a missing info is an empty one
         }
         seen = {str(agent): observation for agent, observation in observations.items()}
-        paid = {str(agent): float(reward) for agent, reward in rewards.items()}
+        paid = {str(agent): reward for agent, reward in rewards.items()}
         trace.append(
             copy.deepcopy(([str(agent) for agent in agents], seen, bare, paid))
         )  # environments may write into them later

@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     from pz_policymap.cli.errors import CommandError, told
     from pz_policymap.cli.options import DEMO
-    from pz_policymap.cli.tables import reader_may_leave
+    from pz_policymap.cli.stdout import only_results_on_stdout
 
     traced = False
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -45,9 +45,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         traced = getattr(options, "traceback", False)
         if options.command and find_spec("rich") is None:
             raise CommandError(f"the commands need rich, for their tables: {DEMO}")
-        code = int(options.run(options))
-        with reader_may_leave():
-            sys.stdout.flush()  # here, where a closed pipe is noticed
+        with only_results_on_stdout():
+            code = int(options.run(options))
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
@@ -87,5 +86,7 @@ def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 def _helped(parser: argparse.ArgumentParser) -> int:
     """Answers a command line without a command, as pip does."""
-    parser.print_help()
+    from pz_policymap.cli.stdout import results
+
+    parser.print_help(results())
     return 0

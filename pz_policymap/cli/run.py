@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator
-from contextlib import redirect_stdout
 from typing import Any
 
 import pz_policymap as pm
@@ -124,7 +123,7 @@ def _play(
     """Plays the episodes, and saves the ledgers of the finished ones even if it is interrupted."""
     played = 0
     try:
-        with progress("episodes", options.episodes) as advance, redirect_stdout(sys.stderr):
+        with progress("episodes", options.episodes) as advance:
             for episode in episodes:
                 payoff.record(episode)
                 statistics.record(episode)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from pz_policymap.cli.stdout import reader_may_leave, results
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -30,17 +29,9 @@ def console() -> Console:
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError  # where rich would exit with an error of its own
 
-    width = None if sys.stdout.isatty() else _WIDTH
-    return Plain(width=width, markup=False, emoji=False, highlight=False)
-
-
-@contextmanager
-def reader_may_leave() -> Iterator[None]:
-    """Discards output once the reader of stdout has closed it, as `head` does; for writes only."""
-    try:
-        yield
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    out = results()
+    width = None if out.isatty() else _WIDTH
+    return Plain(file=out, width=width, markup=False, emoji=False, highlight=False)
 
 
 def policy_style(policy: int) -> str:
@@ -104,7 +95,7 @@ def show_json(content: Any) -> None:
     """Writes JSON, NaN as null."""
     text = json.dumps(plain(content), indent=2, allow_nan=False)
     with reader_may_leave():
-        print(text)
+        print(text, file=results())
 
 
 def plain(value: Any) -> Any:

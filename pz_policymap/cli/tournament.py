@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from contextlib import ExitStack, redirect_stdout
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
@@ -82,9 +82,8 @@ def run(options: argparse.Namespace) -> int:
     if len(names) < 2:
         raise UsageError("--policies must be at least 2, for a tournament")
     make_env = EnvName(options.env, options.api, settings_from(options.set))
-    with redirect_stdout(sys.stderr):
-        policies_named(names)  # a policy that cannot be made is reported before anything is played
-        env = make_env()
+    policies_named(names)  # a policy that cannot be made is reported before anything is played
+    env = make_env()
     agents = getattr(env, "possible_agents", None)
     if agents is None:
         raise CommandError(f"environment {options.env!r} has no possible_agents, which a tournament needs beforehand")
@@ -109,7 +108,6 @@ def _play(options: argparse.Namespace, make_env: EnvName, names: list[str], seat
     state = [0, 0]
     try:
         with ExitStack() as stack:
-            stack.enter_context(redirect_stdout(sys.stderr))
             bar: list[Any] = []
 
             def show(done: int, count: int) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import gymnasium
@@ -17,16 +16,19 @@ from typing_extensions import override
 
 from pz_policymap.arguments import MAX_INDEX, boolean, integer
 from pz_policymap.batching.act import mask_of
-from pz_policymap.learner.episodes import LearnerEpisodes
+from pz_policymap.learner.answers import answered
+from pz_policymap.learner.episodes import Asking, Result, episodes_of
 from pz_policymap.learner.global_generators import IsolatedRandomness
 from pz_policymap.learner.seats import common_spaces, possible_seats
 from pz_policymap.mappings.conversion import MappingLike, as_mapping
 from pz_policymap.policies.action_masks import flat_mask, without_mask
 from pz_policymap.policies.seat_policies import SeatPolicies
+from pz_policymap.recording.finished import FINISHED
+from pz_policymap.recording.record import recorders_in
+from pz_policymap.results.episode import Episode
 from pz_policymap.wrappers.find import find_policy_wrapper
 from pz_policymap.wrappers.pettingzoo_tags import Info
 
-_SHARED = nullcontext()
 _MOST_EPISODES = 1000  # in a row that end before the learner's first turn
 
 
@@ -36,7 +38,8 @@ class LearnerEnv(gymnasium.Env[Any, Any]):
     The learner controls the seat that the mapping assigns to it, which may change from episode to episode. Between its
     turns the others move, and its rewards are summed up, as `record_results` counts them. An episode that ends before
     its first turn is followed by the next. After the learner's end the others play on, so that `record_results`
-    inside sees whole episodes: without them, results would be biased.
+    inside sees whole episodes: without them, results would be biased. The learner's last info holds the episodes that
+    were recorded, for `finished_episodes`.
 
     The action mask, in the observation or in the info, is returned by `action_masks()`, as MaskablePPO expects, and is
     removed from the observation. Of PettingZoo's `{"observation": ..., "action_mask": ...}`, the observation remains.
@@ -66,6 +69,7 @@ class LearnerEnv(gymnasium.Env[Any, Any]):
         env: As given.
         learner: As given.
         play_out: As given.
+        isolate_randomness: As given.
 
     Raises:
         TypeError: If an argument has the wrong type.
@@ -103,19 +107,21 @@ class LearnerEnv(gymnasium.Env[Any, Any]):
         self.learner = integer("learner", learner, 0, MAX_INDEX)
         self.play_out = boolean("play_out", play_out)
         self._opponents = SeatPolicies(policies, env.action_space)
-        self._episodes = LearnerEpisodes(env, self._wrapper, self._opponents, self.learner)
+        self._episodes = episodes_of(env, self._wrapper, self._opponents, self.learner)
         assigner = self._wrapper.assigner
         self._seats = possible_seats(assigner.mapping, assigner, self.learner)
         # Copies, so that sampling by a trainer does not change the samples of opponents.
         self.observation_space, self.action_space = copy.deepcopy(common_spaces(env, self._seats))
         self.metadata = {"render_modes": [], **env.metadata}
         self.render_mode = getattr(env, "render_mode", None)
-        self._isolated = boolean("isolate_randomness", isolate_randomness)
+        self.isolate_randomness = boolean("isolate_randomness", isolate_randomness)
         self._generators: IsolatedRandomness | None = None
         self._opponent_seed: int | None = None
         self._episode = 0  # number of episodes since the last seed
-        self._mask: Any = None
+        self._observes_numbers = isinstance(self.observation_space, Discrete)
         self._playing = False
+        self._recorder = next(recorders_in(env), None)
+        self._finished: tuple[Episode, ...] = ()  # those that no info has reported yet
 
     @property
     def agent(self) -> Any:
@@ -178,7 +184,7 @@ class LearnerEnv(gymnasium.Env[Any, Any]):
         """
         if self._episodes.agent is None:
             raise ResetNeeded("action_masks cannot be called before reset")
-        return flat_mask(self._mask, self.action_space)
+        return flat_mask(mask_of(*self._episodes.seen), self.action_space)
 
     @override
     def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Any, Info]:
@@ -194,25 +200,32 @@ class LearnerEnv(gymnasium.Env[Any, Any]):
             ValueError: If the learner does not control exactly one seat, if that seat has other spaces, or if a
                 thousand episodes in a row end before its first turn.
         """
+        return self._answered(self.resetting(seed, options))
+
+    def resetting(self, seed: int | None = None, options: Info | None = None) -> Asking[tuple[Any, Info]]:
+        """Returns a generator that does the same as `reset`, and yields the questions to opponents."""
         self._playing = False
         super().reset(seed=seed)
         if seed is not None or self._opponent_seed is None:
             self._opponent_seed, self._episode = int(self.np_random.integers(2**32)), 0
-            self._generators = IsolatedRandomness(self._opponent_seed) if self._isolated else None
+            self._generators = IsolatedRandomness(self._opponent_seed) if self.isolate_randomness else None
         if seed is not None:
             for agent in self.env.possible_agents:
                 self.env.action_space(agent).seed(int(self.np_random.integers(2**32)))
-        with self._randomness():
-            for _ in range(_MOST_EPISODES):
-                self._episode += 1
-                self._check_seat(self._episodes.begin(seed, options, (self._opponent_seed, self._episode)))
-                if self._episodes.until_turn():
-                    first = self._seen()
-                    self._playing = True
-                    return first
-                if self.play_out:
-                    self._episodes.play_out()
-                seed = None
+        return self._begun(seed, options, self._opponent_seed)
+
+    def _begun(self, seed: int | None, options: Info | None, opponent_seed: int) -> Asking[tuple[Any, Info]]:
+        """Begins episodes until one gives the learner a turn."""
+        episodes = self._episodes
+        for _ in range(_MOST_EPISODES):
+            self._episode += 1
+            episodes.begin(seed, options, (opponent_seed, self._episode))
+            self._check_seat(episodes.agent)
+            if (yield from episodes.play((), self.play_out)):
+                self._playing = True
+                return self._seen()
+            self._collect()
+            seed = None
         raise ValueError(f"env must give the learner a turn, got {_MOST_EPISODES} episodes in a row without one")
 
     @override
@@ -222,17 +235,22 @@ class LearnerEnv(gymnasium.Env[Any, Any]):
         Raises:
             ResetNeeded: If no episode is running: before the first reset, after the end, or after an error.
         """
+        return self._answered(self.stepping(action))
+
+    def stepping(self, action: Any) -> Asking[tuple[Any, float, bool, bool, Info]]:
+        """Does the same as `step`, as a generator that yields the questions to opponents."""
         if not self._playing:
             raise ResetNeeded("step cannot be called before reset, nor after the end of an episode or an error")
         episodes, self._playing = self._episodes, False  # after an error, an episode cannot continue
-        with self._randomness():
-            episodes.act(action)
-            goes_on = episodes.until_turn()
-            if self.play_out and not goes_on:
-                episodes.play_out()
+        goes_on = yield from episodes.play((action,), self.play_out)
         observation, info = self._seen()
         self._playing = goes_on
-        terminated, truncated = (False, False) if goes_on else episodes.ended
+        if not goes_on:
+            self._collect()
+            if self._finished:
+                info[FINISHED], self._finished = self._finished, ()
+        # An agent that is removed without flags has terminated.
+        terminated, truncated = (False, False) if goes_on else episodes.ended or (True, False)
         return observation, episodes.take_reward(), terminated, truncated, info
 
     @override
@@ -245,8 +263,17 @@ class LearnerEnv(gymnasium.Env[Any, Any]):
         """Closes the wrapped environment."""
         self.env.close()  # type: ignore[no-untyped-call]
 
-    def _randomness(self) -> AbstractContextManager[None]:
-        return _SHARED if self._generators is None else self._generators.in_place()
+    def _answered(self, asking: Asking[Result]) -> Result:
+        """Returns the result of a generator, with its questions answered one after the other."""
+        if self._generators is None:
+            return answered(asking)
+        with self._generators.in_place():
+            return answered(asking)
+
+    def _collect(self) -> None:
+        """Keeps the episode that the recorder inside has finished, if there is one."""
+        if self._recorder is not None and self._recorder.finished is not None:
+            self._finished += (self._recorder.finished,)
 
     def _check_seat(self, agent: Any) -> None:
         """Raises a ValueError if the learner holds an unforeseen seat with other spaces."""
@@ -256,9 +283,8 @@ class LearnerEnv(gymnasium.Env[Any, Any]):
 
     def _seen(self) -> tuple[Any, Info]:
         observation, info = self._episodes.seen
-        self._mask = mask_of(observation, info)
         observation = without_mask(observation)
-        if isinstance(self.observation_space, Discrete) and isinstance(observation, np.ndarray):
+        if self._observes_numbers and isinstance(observation, np.ndarray):
             # Trainers expect a number, and some environments return an array with one element.
             observation = observation.reshape(-1)[0]
         return observation, dict(info)

@@ -1,4 +1,4 @@
-"""Action masks of PettingZoo: where they are in an observation or an info, and what is left without them."""
+"""Action masks in observations and spaces of PettingZoo: removing them, and bringing them into a trainer's form."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 MASK = "action_mask"
-_REST = "observation"  # what PettingZoo calls the observation beside a mask
+_REST = "observation"  # PettingZoo's key of the observation beside a mask
 
 
 def without_mask(observation: Any) -> Any:
     """Returns an observation without the action mask.
 
-    Of the pair that PettingZoo's environments hand out, the observation is left; of a dict of more, the rest.
+    PettingZoo's `{"observation": ..., "action_mask": ...}` becomes the observation. A dict with other keys keeps them.
 
     Example:
         >>> without_mask({"observation": 5, "action_mask": [0, 1]}), without_mask(7)
@@ -24,6 +24,8 @@ def without_mask(observation: Any) -> Any:
         >>> without_mask({"board": 5, "clock": 2, "action_mask": [0, 1]})
         {'board': 5, 'clock': 2}
     """
+    if type(observation) is dict and len(observation) == 2 and _REST in observation and MASK in observation:
+        return observation[_REST]  # the usual form, without checks that take microseconds
     if not isinstance(observation, Mapping) or MASK not in observation:
         return observation
     rest = {key: value for key, value in observation.items() if key != MASK}
@@ -38,26 +40,26 @@ def space_without_mask(space: spaces.Space[Any]) -> spaces.Space[Any]:
     return spaces.Dict(rest) if isinstance(rest, dict) else rest
 
 
-def in_a_row(mask: Any) -> NDArray[Any]:
-    """Returns a mask as one flat array: those of several parts, a tuple, one after the other.
+def flattened(mask: Any) -> NDArray[Any]:
+    """Returns a mask as one flat array; the parts of a tuple are concatenated.
 
     Example:
-        >>> in_a_row(([1, 0], [0, 1, 1])).tolist()
+        >>> flattened(([1, 0], [0, 1, 1])).tolist()
         [1, 0, 0, 1, 1]
     """
-    return np.concatenate([np.ravel(part) for part in (mask if isinstance(mask, tuple) else (mask,))])
+    return np.concatenate([np.ravel(part) for part in mask]) if isinstance(mask, tuple) else np.ravel(mask)
 
 
 def flat_mask(mask: Any, space: spaces.Space[Any]) -> NDArray[np.bool_]:
-    """Returns a mask as trainers take it: one boolean an action, those of several parts one after the other.
+    """Returns a mask in the form that trainers expect: one boolean per action, flattened.
 
     Args:
-        mask: An array, a tuple of arrays for the parts of the space, or None where every action is allowed.
-        space: The actions.
+        mask: An array, a tuple with one array per part of the space, or None if every action is allowed.
+        space: The action space.
 
     Raises:
-        TypeError: If there is no mask and the actions cannot be counted.
-        ValueError: If the mask has not an entry an action.
+        TypeError: If there is no mask and the action space is not countable.
+        ValueError: If the mask does not have one entry per action.
 
     Example:
         >>> flat_mask([0, 1, 1], spaces.Discrete(3)), flat_mask(None, spaces.MultiDiscrete([2, 1]))
@@ -68,9 +70,9 @@ def flat_mask(mask: Any, space: spaces.Space[Any]) -> NDArray[np.bool_]:
         if count is None:
             raise TypeError(f"action_masks needs actions that can be counted, got {space}")
         return np.ones(count, np.bool_)
-    flat = in_a_row(mask).astype(np.bool_)
+    flat = flattened(mask).astype(np.bool_)
     if count is not None and len(flat) != count:
-        raise ValueError(f"{MASK} must have {count} entries, one an action of {space}, got {len(flat)}")
+        raise ValueError(f"{MASK} must have {count} entries, one per action of {space}, got {len(flat)}")
     return flat
 
 
@@ -80,5 +82,5 @@ def _count(space: spaces.Space[Any]) -> int | None:
     if isinstance(space, spaces.MultiDiscrete):
         return int(space.nvec.sum())
     if isinstance(space, spaces.MultiBinary):
-        return 2 * int(np.prod(space.shape))  # two actions a bit
+        return 2 * int(np.prod(space.shape))  # two actions per bit
     return None

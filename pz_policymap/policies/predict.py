@@ -7,42 +7,28 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pz_policymap.batching.act import act, mask_of
-from pz_policymap.batching.nested_arrays import mapped
-from pz_policymap.policies.action_masks import MASK, in_a_row, without_mask
+from pz_policymap.batching.act import mask_of
+from pz_policymap.batching.nested_arrays import layout, stacked, unstacked
+from pz_policymap.batching.policy_groups import checked_batch
+from pz_policymap.policies.action_masks import flattened, without_mask
 
-_SEAT, _POLICY = "seat", "policy"  # keys of the infos that `act` hands to a predictor
-
-
-def predicted_actions(
-    predictor: Predictor, observations: Mapping[Any, Any], infos: Mapping[Any, Mapping[str, Any]]
-) -> dict[Any, Any]:
-    """Returns the actions of some agents, by agent: one call of `predict` where their observations can be stacked.
-
-    Args:
-        predictor: The policy that controls all of them.
-        observations: What they observe, action masks included.
-        infos: Their infos.
-    """
-    views, asked = dict[Any, Any](), dict[Any, Any]()
-    for agent, observation in observations.items():
-        mask = mask_of(observation, infos[agent])
-        asked[agent] = {_SEAT: agent, _POLICY: predictor.policy_id} | ({} if mask is None else {MASK: in_a_row(mask)})
-        views[agent] = without_mask(observation)
-    return act({predictor.policy_id: predictor}, views, asked, info_key=_POLICY)
+Ask = tuple[Any, Any, Any, Mapping[str, Any]]
+"""A question for an action: the policy, its agent, and the agent's observation and info."""
 
 
 class Predictor:
-    """A policy with `predict`, as Stable-Baselines3 has it, that plays several seats of an environment.
-
-    Of `state`, `episode_start` and `action_masks` it is handed what its signature names. Seats are one batch, unless
-    the policy has a state: how states are put together, only it knows, so each seat is a batch of one then.
+    """A policy with `predict`, as in Stable-Baselines3, that controls agents of one environment.
 
     Args:
         policy: Its `predict` takes a batch of observations and returns actions and the next state.
         policy_id: Its policy id, for errors.
+
+    Attributes:
+        policy: As given.
+        policy_id: As given.
+        has_state: Whether `predict` returns a state; None before its first call.
+        states: The latest state of each agent that has acted in this episode.
     """
 
     def __init__(self, policy: Any, policy_id: int = 0) -> None:
@@ -54,44 +40,68 @@ class Predictor:
             parameters = {}.values()
         self._named = {parameter.name for parameter in parameters}
         self._anything = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
-        self._has_state: bool | None = None if self._takes("state") else False  # None until it has answered once
-        self._states: dict[Any, Any] = {}  # of the agents that have acted in this episode
+        self.has_state: bool | None = None if self.takes("state") else False
+        self.states: dict[Any, Any] = {}
+
+    def takes(self, name: str) -> bool:
+        """Returns whether `predict` has this parameter."""
+        return self._anything or name in self._named
 
     def begin(self) -> None:
         """Begins an episode."""
-        self._states = {}
+        self.states = {}
 
-    def __call__(self, observations: Any, infos: Sequence[Mapping[str, Any]], action_mask: NDArray[Any] | None) -> Any:
-        """Returns the actions of a batch, as `act` asks for them."""
-        agents = [info[_SEAT] for info in infos]
-        if len(agents) == 1 or self._has_state is False:
-            return self._predict(observations, agents, action_mask)
-        rows = [
-            self._predict(
-                mapped(lambda leaf, row=row: leaf[row : row + 1], observations),
-                [agent],
-                None if action_mask is None else action_mask[row : row + 1],
-            )
-            for row, agent in enumerate(agents)
-        ]
-        return mapped(lambda *leaves: np.concatenate(leaves), *rows)
 
-    def _predict(self, observations: Any, agents: list[Any], action_mask: NDArray[Any] | None) -> Any:
-        given: dict[str, Any] = {
-            "state": self._states.get(agents[0]),
-            "episode_start": np.array([agent not in self._states for agent in agents]),
-            "action_masks": action_mask,
-        }
-        answer = self.policy.predict(
-            observations, **{name: value for name, value in given.items() if value is not None and self._takes(name)}
-        )
-        if not isinstance(answer, tuple) or len(answer) != 2:
-            raise TypeError(f"predict must return actions and a state, got {answer!r} from {self.policy!r}")
-        actions, state = answer
-        if self._has_state is None:
-            self._has_state = state is not None
-        self._states.update((agent, state) for agent in agents)
-        return actions
+def predicted_actions(asks: Sequence[Ask]) -> list[Any]:
+    """Returns the actions of agents that one policy controls, in one or in several environments.
 
-    def _takes(self, name: str) -> bool:
-        return self._anything or name in self._named
+    Their observations are one batch if they can be stacked. A policy with a state is asked one agent at a time, since
+    only the policy knows how its states are stacked.
+
+    Args:
+        asks: Their policies are `Predictor`s of the same object.
+
+    Raises:
+        TypeError: If `predict` does not return actions and a state.
+        ValueError: If it does not return one action per observation.
+    """
+    inputs: list[tuple[Any, Any]] = []
+    for _, _, observation, info in asks:
+        mask = mask_of(observation, info)
+        inputs.append((without_mask(observation), None if mask is None else flattened(mask)))
+    if len(asks) == 1 or (
+        all(predictor.has_state is False for predictor, *_ in asks) and len({layout(each) for each in inputs}) == 1
+    ):
+        return _predicted(asks, inputs)
+    return [_predicted([ask], [each])[0] for ask, each in zip(asks, inputs, strict=True)]
+
+
+def _predicted(asks: Sequence[Ask], inputs: Sequence[tuple[Any, Any]]) -> list[Any]:
+    """Calls `predict` once, with the parameters that it has."""
+    predictor, agent, *_ = asks[0]
+    views, masks = zip(*inputs, strict=True)
+    named: dict[str, Any] = {}
+    if predictor.takes("state") and (state := predictor.states.get(agent)) is not None:
+        named["state"] = state
+    if predictor.takes("episode_start"):
+        named["episode_start"] = np.array([agent not in predictor.states for predictor, agent, *_ in asks])
+    if predictor.takes("action_masks") and masks[0] is not None:
+        named["action_masks"] = np.stack(masks)
+    answer = predictor.policy.predict(_batch(views), **named)
+    if not isinstance(answer, tuple) or len(answer) != 2:
+        raise TypeError(f"predict must return actions and a state, got {answer!r} from {predictor.policy!r}")
+    actions, state = answer
+    for each, of, *_ in asks:
+        each.states[of] = state
+        if each.has_state is None:
+            each.has_state = state is not None
+    if isinstance(actions, np.ndarray) and actions.ndim and len(actions) == len(asks):
+        return list(actions)  # the usual form, without checks that take microseconds
+    return unstacked(checked_batch(predictor.policy_id, actions, len(asks)), len(asks))
+
+
+def _batch(views: Sequence[Any]) -> Any:
+    """Returns observations as one batch, which is a copy."""
+    if len(views) == 1 and isinstance(views[0], np.ndarray):
+        return views[0][np.newaxis].copy()
+    return stacked(views)

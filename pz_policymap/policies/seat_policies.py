@@ -5,7 +5,7 @@ A policy, wherever this package takes one, is one of these:
 - a callable `policy(observation, agent, info) -> action`. If its signature has a parameter `rng`, it is also given a
   `numpy.random.Generator` seeded for its seat and episode. If it has a method `reset()`, that is called when an episode
   begins, once for every seat it controls;
-- an object with `predict(observation, ...) -> (actions, state)`, as in Stable-Baselines3;
+- an object with `predict(observation, ...) -> (actions, state)`, as in Stable-Baselines3, with `reset()` likewise;
 - the string "random".
 
 A torch module takes batches and knows no agents, so adapt it in one line:
@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from pz_policymap.policies.predict import Predictor, predicted_actions
+from pz_policymap.policies.predict import Ask, Predictor, predicted_actions
 from pz_policymap.policies.random_policy import RandomPolicy
 
 Policies = Mapping[int, Any] | Sequence[Any]
@@ -83,34 +83,33 @@ class SeatPolicies:
         """
         self._seed = (seed,) if isinstance(seed, int) else tuple(seed)
         self._assignment, self._by_agent = assignment, {}
-        self._predictors: dict[int, Predictor] = {}
+        self._begun = set[int]()  # policies with `predict` that control an agent in this episode
         for agent, policy_id in assignment.items():
             self.join(agent, policy_id)
 
     def join(self, agent: Hashable, policy_id: int) -> None:
         """Gives an agent, such as one that joins mid-episode, its policy; errors as in `begin`."""
         policy, wants_rng = self._lookup(policy_id)
-        if isinstance(policy, Predictor):
-            if policy_id not in self._predictors:
-                policy.begin()
-                self._predictors[policy_id] = policy
-            self._by_agent[agent] = policy
-            return
+        held = policy.policy if isinstance(policy, Predictor) else policy
+        if isinstance(policy, Predictor) and policy_id not in self._begun:
+            policy.begin()
+            self._begun.add(policy_id)
         if isinstance(policy, str):  # "random"
             policy = RandomPolicy(self._action_space)
-        elif callable(reset := getattr(policy, "reset", None)):
+        elif callable(reset := getattr(held, "reset", None)):
             reset()
         if wants_rng:
             words = np.random.SeedSequence([*self._seed, len(self._by_agent)])
             policy = partial(policy, rng=np.random.Generator(np.random.PCG64(words)))
         self._by_agent[agent] = policy
 
+    def policy_of(self, agent: Any) -> SeatPolicy | Predictor:
+        """Returns the policy of an agent in the form that `actions_of` takes."""
+        return self._by_agent[agent]
+
     def act(self, agent: Any, observation: Any, info: Mapping[str, Any]) -> Any:
         """Returns the action of one agent, which must have been given a policy by `begin` or `join`."""
-        policy = self._by_agent[agent]
-        if isinstance(policy, Predictor):
-            return predicted_actions(policy, {agent: observation}, {agent: info})[agent]
-        return policy(observation, agent, info)
+        return actions_of([(self._by_agent[agent], agent, observation, info)])[0]
 
     def act_together(self, observations: Mapping[Any, Any], infos: Mapping[Any, Mapping[str, Any]]) -> dict[Any, Any]:
         """Returns the actions of agents that move at once; agents that share a `predict` policy are one batch.
@@ -119,17 +118,8 @@ class SeatPolicies:
             observations: The observations of the agents that act.
             infos: Their infos.
         """
-        actions: dict[Any, Any] = {}
-        batches: dict[int, tuple[Predictor, dict[Any, Any]]] = {}
-        for agent, observation in observations.items():
-            policy = self._by_agent[agent]
-            if isinstance(policy, Predictor):
-                batches.setdefault(id(policy), (policy, {}))[1][agent] = observation
-            else:
-                actions[agent] = policy(observation, agent, infos[agent])
-        for predictor, batch in batches.values():
-            actions |= predicted_actions(predictor, batch, infos)
-        return {agent: actions[agent] for agent in observations}
+        asks = [(self._by_agent[agent], agent, seen, infos[agent]) for agent, seen in observations.items()]
+        return dict(zip(observations, actions_of(asks), strict=True))
 
     def _lookup(self, policy_id: int) -> tuple[Any, bool]:
         """Returns a policy as it is called, and whether it takes `rng`; the user's dict may have changed."""
@@ -142,6 +132,26 @@ class SeatPolicies:
             policy = _checked(policy_id, given)
             known = self._known[policy_id] = given, policy, _takes_rng(policy)
         return known[1], known[2]
+
+
+def actions_of(asks: Sequence[Ask]) -> list[Any]:
+    """Returns the actions of agents, of one environment or of several; those that share a `predict` are one batch.
+
+    Args:
+        asks: Each with a policy from `SeatPolicies.policy_of`.
+    """
+    actions: list[Any] = []
+    batches: dict[int, list[int]] = {}
+    for place, (policy, agent, observation, info) in enumerate(asks):
+        if policy.__class__ is Predictor:
+            batches.setdefault(id(policy.policy), []).append(place)
+            actions.append(None)
+        else:
+            actions.append(policy(observation, agent, info))
+    for places in batches.values():
+        for place, action in zip(places, predicted_actions([asks[place] for place in places]), strict=True):
+            actions[place] = action
+    return actions
 
 
 def _checked(policy_id: Any, policy: Any) -> Any:

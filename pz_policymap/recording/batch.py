@@ -39,6 +39,8 @@ class BatchRecorder:
         self, recording: Recording, sinks: Sequence[Any], agents: Sequence[Any], episodes: VectorEpisodes
     ) -> None:
         """Sets up the recorder; called once, by the constructor of a subclass."""
+        if not sinks:
+            raise ValueError("sinks must hold at least one sink, such as a Payoff, got none")
         self._recording = recording
         self._sinks = sinks
         self._agents = tuple(agents)
@@ -99,7 +101,7 @@ class BatchRecorder:
         change = self._episodes.after_step(*ends)
         if self._recording.score is not None:
             self._infos.update((row, copied(self._terminal_info(infos, row))) for row in change.rows.tolist())
-        calls: list[Callable[[], None]] = []
+        calls: list[Callable[[], object]] = []
         if len(change.reset):  # this step's rewards count for no episode
             calls.append(partial(self._begin_tagged, change.reset, infos))
         if len(change.over) and not self._episodes.by_hand:
@@ -146,7 +148,7 @@ class BatchRecorder:
         self._lengths[rows] = 0
         self._open[envs] = True
 
-    def _finished(self, envs: Envs) -> list[Callable[[], None]]:
+    def _finished(self, envs: Envs) -> list[Callable[[], object]]:
         """Returns calls that record the episodes of some environments, except those already recorded.
 
         They are called after the next episodes have begun, so that an error of one sink affects no other episode.
@@ -157,7 +159,7 @@ class BatchRecorder:
             return []
         groups, total = self._rows[finished], self._returns[0]
         returns: Any = on_host(rows_of(total, index_for(total, groups.reshape(-1))))
-        calls: list[Callable[[], None]] = []
+        calls: list[Callable[[], object]] = []
         for rows, earned in zip(groups, returns.reshape(groups.shape).tolist(), strict=True):
             values = (self._policies[rows].tolist(), earned, self._lengths[rows].tolist())
             policies, returned, lengths = (dict(zip(self._agents, each, strict=True)) for each in values)

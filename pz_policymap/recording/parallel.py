@@ -9,11 +9,20 @@ from pettingzoo.utils.wrappers import BaseParallelWrapper
 from typing_extensions import override
 
 from pz_policymap.mappings.groups import GroupOf
+from pz_policymap.recording.finished import reported
 from pz_policymap.recording.running_episode import Recording, RunningEpisode, Score
+from pz_policymap.results.episode import Episode
 
 
 class RecordResultsParallel(BaseParallelWrapper[AgentID, ObsType, ActionType]):
-    """Records the result of every episode of a Parallel environment; see `record_results`."""
+    """Records the result of every episode of a Parallel environment; see `record_results`.
+
+    Attributes:
+        finished: The `Episode` that has finished, until the next reset; otherwise None.
+        sinks: The functions that receive each episode.
+    """
+
+    finished: Episode | None = None
 
     def __init__(
         self,
@@ -39,7 +48,7 @@ class RecordResultsParallel(BaseParallelWrapper[AgentID, ObsType, ActionType]):
     ) -> tuple[dict[AgentID, ObsType], dict[AgentID, dict[str, Any]]]:
         """Resets the environment; an unfinished episode is not recorded."""
         observations, infos = self.env.reset(seed=seed, options=options)  # if it raises, the old episode may continue
-        self._episode = RunningEpisode(self._recording, self.env, infos)
+        self._episode, self.finished = RunningEpisode(self._recording, self.env, infos), None
         self._ended = set()
         return observations, infos
 
@@ -59,7 +68,7 @@ class RecordResultsParallel(BaseParallelWrapper[AgentID, ObsType, ActionType]):
         outcome = self.env.step(actions)
         if episode is None or len(outcome) != 5:  # turn_based_aec_to_parallel returns four once no agent remains
             return outcome
-        _, rewards, terminations, truncations, infos = outcome
+        observations, rewards, terminations, truncations, infos = outcome
         episode.earn(rewards, infos)
         episode.read(infos)
         for agent in acting:
@@ -72,5 +81,8 @@ class RecordResultsParallel(BaseParallelWrapper[AgentID, ObsType, ActionType]):
         if ended.issuperset(self.env.agents):
             self._episode = None
             episode.check_tags(infos)
-            episode.finish()
+            self.finished = episode.finish()
+            first = next((agent for agent in infos if agent in episode.policies), self.finished.agents[0])
+            infos = reported(infos, first, self.finished)
+            return observations, rewards, terminations, truncations, infos
         return outcome

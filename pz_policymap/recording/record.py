@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 from gymnasium.vector import VectorEnv
@@ -71,14 +71,15 @@ def record_results(
     cumulative rewards (`last()`) are not read. A reward is a number, an array with a single element, or None for 0.
     Its length is the number of steps in which it acted. Keys that are not agents, such as "__all__", are ignored.
 
-    A copy of the environment, such as a clone in another process, records into copies of its sinks. In that case,
-    collect the episodes of each clone (`[].append`) and send them to the ledger.
+    A PettingZoo environment also returns each episode in the last info of one agent, under "finished_episodes". Sinks
+    of an environment in another process are copies that stay there; take episodes out of infos instead, with
+    `finished_episodes`.
 
     Args:
         env: A PettingZoo AEC or Parallel environment, a Gymnasium vector environment, or a batched multi-agent
             simulator, tagged by a policy wrapper.
         *sinks: Receive each `Episode`: a `Payoff`, a `PolicyStatistics`, any object with a `record` method, or a
-            function.
+            function. A vector environment needs at least one.
         team_of: The teams, whose seats win and lose together: a dict from agent to team, a function, or "prefix"
             ("red" for "red_0"), as in `Teams`. None: every seat is a team of its own.
         score: Decides who won, if that is not the return: `score(returns, infos) -> {agent: number}`. Both arguments
@@ -129,13 +130,19 @@ def record_results(
     )
 
 
+def recorders_in(env: Any) -> Iterator[RecordResultsAEC[Any, Any, Any] | RecordResultsParallel[Any, Any, Any]]:
+    """Yields the recorders in a stack of PettingZoo wrappers and converters, outermost first."""
+    layer = env
+    while layer is not None:
+        if isinstance(layer, (RecordResultsAEC, RecordResultsParallel)):
+            yield layer
+        own = getattr(layer, "__dict__", {})  # wrappers forward attributes, and some of them raise before reset
+        layer = next((own[name] for name in ("env", "aec_env", "par_env") if own.get(name) is not None), None)
+
+
 def _check_distinct(env: Any, sinks: Sequence[Any]) -> None:
     """Raises a ValueError if a recorder inside has one of these sinks, which would count each episode twice."""
-    layer, receivers = env, [getattr(sink, "record", sink) for sink in sinks]
-    while layer is not None:
-        own = getattr(layer, "__dict__", {})  # wrappers forward attributes, and some of them raise before reset
-        if isinstance(getattr(type(layer), "sinks", None), property):
-            for sink, receiver in zip(sinks, receivers, strict=True):
-                if any(receiver == other for other in layer.sinks):
-                    raise ValueError(f"sinks must not be shared with a recorder inside, got {sink!r} in both")
-        layer = next((own[name] for name in ("env", "aec_env", "par_env") if own.get(name) is not None), None)
+    taken = [receiver for recorder in recorders_in(env) for receiver in recorder.sinks]
+    for sink in sinks:
+        if getattr(sink, "record", sink) in taken:
+            raise ValueError(f"sinks must not be shared with a recorder inside, got {sink!r} in both")

@@ -11,9 +11,11 @@ from typing import Any
 
 from pz_policymap.batching.nested_arrays import on_host
 
+_NUMBERS = (float, int)  # the usual types, without conversions that take microseconds
+
 
 def reward_number(agent: Any, reward: Any) -> float:
-    """Returns a reward as a float: None is 0, and an array with a single element is a number.
+    """Returns a reward as a number: None is 0, and an array with a single element is a number.
 
     Raises:
         ValueError: If it is a vector or not a number.
@@ -23,6 +25,8 @@ def reward_number(agent: Any, reward: Any) -> float:
         >>> reward_number("red", np.array([0.5])), reward_number("red", None)
         (0.5, 0.0)
     """
+    if reward.__class__ in _NUMBERS:
+        return reward
     if reward is None:
         return 0.0
     try:

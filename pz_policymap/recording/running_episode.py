@@ -28,12 +28,9 @@ class Recording:
 
     Raises:
         TypeError: If an argument has the wrong type.
-        ValueError: If there is no sink.
     """
 
     def __init__(self, sinks: Sequence[Any], team_of: GroupOf | None, score: Score | None, info_key: str) -> None:
-        if not sinks:
-            raise ValueError("sinks must hold at least one sink, such as a Payoff, got none")
         self.sinks = tuple(_receiver(sink) for sink in sinks)
         self._team_of = None if team_of is None else group_rule("team_of", team_of)
         if score is not None and not callable(score):
@@ -47,8 +44,10 @@ class Recording:
         returns: Mapping[Any, float],
         lengths: Mapping[Any, int],
         infos: dict[Any, Any],
-    ) -> None:
-        """Sends an episode to all sinks, even if one of them raises. All arguments are dicts by agent, in seat order.
+    ) -> Episode:
+        """Makes an episode and sends it to all sinks, even if one of them raises.
+
+        All arguments are dicts by agent, in seat order.
 
         Raises:
             ValueError: If an agent has no policy or no finite return, or is missing in the result of `score`.
@@ -59,7 +58,7 @@ class Recording:
                 raise self.untagged(agent)
             if not math.isfinite(returns[agent]):
                 raise ValueError(f"rewards must be finite, got the sum {returns[agent]} for agent {agent!r}")
-        scores = dict(returns)
+        scores: dict[Any, float] = {}
         if self.score is not None:
             given = self.score(dict(returns), infos)
             if not isinstance(given, Mapping) or any(agent not in given for agent in agents):
@@ -76,6 +75,7 @@ class Recording:
             agents=agents,
         )
         all_of([partial(sink, episode) for sink in self.sinks])
+        return episode
 
     def untagged(self, agent: Hashable) -> ValueError:
         """Returns the error about an agent without a tag in its infos."""
@@ -162,14 +162,14 @@ class RunningEpisode:
                 if not self._is_agent(agent, infos):
                     continue
                 sums[agent], self._lengths[agent] = (0.0, 0.0), 0
-            number = reward if reward.__class__ is float else reward_number(agent, reward)
+            number = reward_number(agent, reward)
             if number:
                 sums[agent] = added(*sums[agent], number)
 
-    def finish(self) -> None:
-        """Sends the episode to the sinks."""
+    def finish(self) -> Episode:
+        """Sends the episode to the sinks, and returns it."""
         returns = {agent: total for agent, (total, _) in self._sums.items()}
-        self._recording.finish(self.policies, returns, self._lengths, self._infos)
+        return self._recording.finish(self.policies, returns, self._lengths, self._infos)
 
     def _tag(self, agent: Any, infos: Mapping[Any, Any]) -> int | None:
         key, info = self._recording.info_key, infos.get(agent)

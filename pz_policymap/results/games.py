@@ -46,27 +46,32 @@ def games(episode: Episode) -> Games:
     policies = sorted(set(episode.policies))
     position = {policy: i for i, policy in enumerate(policies)}
     seats = [position[policy] for policy in episode.policies]
+    side, standing = side_standings(episode)
+    if len(policies) == len(seats):
+        seat_of = np.argsort(seats)
+        side, standing = side[seat_of], standing[seat_of]
+        return Games(np.array(policies), seats, side[:, None] != side, np.sign(standing[:, None] - standing))
     holds = np.zeros((len(seats), len(policies)))
     holds[np.arange(len(seats)), seats] = 1.0
-    side, standing = _sides(episode)
     # Sums of -1, 0 and 1 are exact. Seats of one side have equal standings and add nothing.
-    ahead = (standing[:, None] > standing).astype(np.float64)
-    lead = holds.T @ (ahead - ahead.T) @ holds
+    lead = holds.T @ np.sign(standing[:, None] - standing) @ holds
     met = holds.T @ (side[:, None] != side).astype(np.float64) @ holds
     np.fill_diagonal(met, 0.0)
     return Games(np.array(policies), seats, met > 0.0, np.sign(lead))
 
 
-def _sides(episode: Episode) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def side_standings(episode: Episode) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Returns the number of each seat's side, and for each seat a number that orders the sides."""
     number: dict[Hashable, int] = {}
     sides = [number.setdefault(side, len(number)) for side in episode.sides]
     if len(number) == len(sides):
         return np.arange(len(sides)), np.array(episode.scores)
-    # Means are compared as fractions: in floats, the mean of three times 0.1 is more than 0.1.
-    members: list[list[Fraction]] = [[] for _ in number]
+    members: list[list[float]] = [[] for _ in number]
     for side, score in zip(sides, episode.scores, strict=True):
-        members[side].append(Fraction(score))
-    means = [sum(scores) / len(scores) for scores in members]
+        members[side].append(score)
+    if all(min(scores) == max(scores) for scores in members):  # rewards are shared
+        return np.array(sides), np.array(episode.scores)
+    # Means are compared as fractions: in floats, the mean of three times 0.1 is more than 0.1.
+    means = [sum(map(Fraction, scores)) / len(scores) for scores in members]
     place = {mean: float(i) for i, mean in enumerate(sorted(set(means)))}
     return np.array(sides), np.array([place[means[side]] for side in sides])

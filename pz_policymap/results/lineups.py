@@ -12,7 +12,7 @@ and merges. The kept lineups are a random sample of all lineups.
 from __future__ import annotations
 
 import hashlib
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,20 +23,6 @@ UNLIMITED = 2**64
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 Key = tuple[tuple[int, ...], bytes]
-
-
-class ByPolicy(NamedTuple):
-    """Sums over the kept episodes, one number per policy, each of shape `(num_policies,)`.
-
-    Attributes:
-        games: Number of games.
-        episodes: Number of episodes with at least one game.
-        squares: Sum over episodes of `(score - rate * games)**2`.
-    """
-
-    games: Vector
-    episodes: Vector
-    squares: Vector
 
 
 class Lineups:
@@ -101,18 +87,31 @@ class Lineups:
             episodes += float(count.sum())
         return squares, games, episodes
 
-    def by_policy(self, rates: Vector) -> ByPolicy:
-        """Returns sums per policy, around the win rate of each policy, shape `(num_policies,)`."""
-        total = ByPolicy(np.zeros(len(rates)), np.zeros(len(rates)), np.zeros(len(rates)))
+    def deviations(self, rates: Vector, games: Vector, joint_games: Vector) -> tuple[Vector, Vector]:
+        """Returns the sum over all episodes of `(score - rate * games)**2`, and the number of episodes.
+
+        Episodes with several games that are not kept are taken to vary as those that are. The sum over n of them has
+        the factor n / (n - 1), as in a sample variance.
+
+        Args:
+            rates: The win rate of each policy, shape `(num_policies,)`.
+            games: Number of games of each policy, shape `(num_policies,)`.
+            joint_games: Number of these in episodes with several games, shape `(num_policies,)`.
+        """
+        kept, episodes, squares = np.zeros(len(rates)), np.zeros(len(rates)), np.zeros(len(rates))
         for policies, played, sums in self._by_size():
             count, scores = sums[:, :1, 0], sums[:, 0, 1:]
             products = np.diagonal(sums[:, 1:, 1:], axis1=1, axis2=2)
-            games = played.sum(axis=2)
-            expected = rates[policies] * games
-            np.add.at(total.games, policies, count * games)
-            np.add.at(total.episodes, policies, count * (games > 0.0))
-            np.add.at(total.squares, policies, products - 2.0 * expected * scores + count * expected**2)
-        return total
+            each = played.sum(axis=2)
+            expected = rates[policies] * each
+            np.add.at(kept, policies, count * each)
+            np.add.at(episodes, policies, count * (each > 0.0))
+            np.add.at(squares, policies, products - 2.0 * expected * scores + count * expected**2)
+        known = kept > 0.0
+        scale = np.divide(joint_games, kept, out=np.zeros(len(rates)), where=known)
+        single = np.where(known, games - joint_games, games)
+        sample = np.divide(episodes, episodes - 1.0, out=np.ones(len(rates)), where=episodes > 1.0)
+        return rates * (1.0 - rates) * single + scale * sample * squares, single + scale * episodes
 
     def state(self) -> tuple[Vector, int]:
         """Returns all sums as one flat array, and the limit of ranks."""
@@ -121,12 +120,18 @@ class Lineups:
         return np.array([number for part in parts for number in part], np.float64), self._limit
 
     @classmethod
-    def from_state(cls, numbers: Vector, limit: int, num_policies: int) -> Lineups:
+    def from_state(cls, numbers: NDArray[Any], limit: Any, num_policies: int) -> Lineups:
         """Returns the lineups of a state.
 
         Raises:
             ValueError: If the state is damaged.
         """
+        fits = numbers.dtype == np.float64 and numbers.ndim == 1 and bool(np.isfinite(numbers).all())
+        if not fits or type(limit) is not int or not 0 <= limit <= UNLIMITED:
+            raise ValueError(
+                f"state does not fit: 'lineups' must be a vector of finite floats and 'lineups_limit' an integer from "
+                f"0 to 2**64, got {numbers.dtype} of shape {numbers.shape} and {limit!r}"
+            )
         lineups, place = cls(), 0
         lineups._limit = limit
         while place < len(numbers):
@@ -134,9 +139,11 @@ class Lineups:
             record = numbers[place + 1 : place + 1 + k + k * k + (k + 1) ** 2]
             policies, played, sums = np.split(record, [k, k + k * k])
             in_range = (np.diff(policies, prepend=-1.0, append=num_policies) > 0.0).all()
-            if k < 1 or sums.size != (k + 1) ** 2 or not in_range or not np.isin(played, [0.0, 1.0]).all():
+            fits = k > 0 and sums.size == (k + 1) ** 2 and bool(in_range and (sums >= 0.0).all())
+            key = tuple(map(int, policies)), (played == 1.0).tobytes()
+            fits = fits and bool(np.isin(played, [0.0, 1.0]).all())
+            if not fits or key in lineups._sums or _rank(key) >= limit:
                 raise ValueError("state does not fit: 'lineups' is damaged")
-            key = tuple(map(int, policies)), played.astype(np.uint8).tobytes()
             lineups._sums[key] = sums.reshape(k + 1, k + 1).copy()
             place += 1 + len(record)
         lineups._size = sum(sums.size for sums in lineups._sums.values())

@@ -1,20 +1,28 @@
-"""The table behind `Payoff`: counts and sums of every ordered pair of policies, as functions of one array.
+"""`PairTable`: the storage of `Payoff`, with counts and sums of every ordered pair of policies.
 
-The array has shape `(num_policies, num_policies, columns)`, so that recording touches little memory. Counts are floats,
-exact up to 2**53. A sum takes two columns, see `sums`. Only a ledger with decay has the last two columns.
+One array of shape `(num_policies, num_policies, columns)` holds them, so that recording touches little memory. Counts
+are floats, exact up to 2**53. A sum takes two columns, see `sums`. Only a ledger with decay has the last two columns.
+Joint scores of episodes with several games are kept beside it, see `lineups`.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pz_policymap.results.episode import Episode
+from pz_policymap.results.games import games
+from pz_policymap.results.ledger import array_in
+from pz_policymap.results.lineups import Lineups
 from pz_policymap.results.sums import added
 
 Table = NDArray[np.float64]
 
+# JOINT_GAMES: those in episodes with several games.
 WINS, DRAWS, JOINT_GAMES, EPISODES, RETURN, SQUARE, _RETURN_REST, _SQUARE_REST, DECAYED_WINS, DECAYED_DRAWS = range(10)
 _COUNTS, _SUMS, _RESTS = slice(WINS, RETURN), slice(RETURN, _RETURN_REST), slice(_RETURN_REST, DECAYED_WINS)
 _DECAYED = slice(DECAYED_WINS, DECAYED_DRAWS + 1)
@@ -22,67 +30,95 @@ _DECAYED = slice(DECAYED_WINS, DECAYED_DRAWS + 1)
 MAX_SQUARE = 1e300  # squares of returns beyond 1e150 are cut, and the sum then says that it is out of range
 
 
-def new_table(num_policies: int, decays: bool) -> Table:
-    """Returns an empty table."""
-    return np.zeros((num_policies, num_policies, DECAYED_DRAWS + 1 if decays else DECAYED_WINS))
-
-
-def add_episode(
-    table: Table,
-    policies: NDArray[np.int64],
-    played: NDArray[np.bool_],
-    results: Table,
-    means: list[float],
-    several: list[bool],
-    decay: float,
-) -> None:
-    """Adds one episode to the table, in one write.
+class PairTable:
+    """Counts and sums by pair of policies.
 
     Args:
-        table: The table, changed in place.
-        policies: The k distinct policies of the episode, shape `(k,)`.
-        played: Whether two policies had a game, shape `(k, k)`.
-        results: 1 where the policy of the row won it, -1 where it lost, 0 otherwise, shape `(k, k)`.
-        means: Mean return of each policy over its seats, k numbers.
-        several: Whether each policy had several seats, k values.
-        decay: Factor of the decayed counts of each pair with a game.
+        values: The array.
+        lineups: Joint scores of episodes with several games.
+
+    Attributes:
+        values: As given.
+        lineups: As given.
     """
-    won, drawn = results > 0.0, played & (results == 0.0)
-    shared = np.ones(played.shape)
-    np.fill_diagonal(shared, several)
-    values = np.array([(mean, min(mean * mean, MAX_SQUARE)) for mean in means])
-    block = policies[:, None], policies
-    entries = table[block]
-    entries[..., WINS] += won
-    entries[..., DRAWS] += drawn
-    if len(policies) > 2 and played.sum() > 2:
-        entries[..., JOINT_GAMES] += played
-    entries[..., EPISODES] += shared
-    sums = added(entries[..., _SUMS], entries[..., _RESTS], values[:, None] * shared[..., None])
-    entries[..., _SUMS], entries[..., _RESTS] = sums
-    if table.shape[2] > DECAYED_WINS:
-        entries[..., _DECAYED] *= np.where(played, decay, 1.0)[..., None]
-        entries[..., DECAYED_WINS] += won
-        entries[..., DECAYED_DRAWS] += drawn
-    table[block] = entries
 
+    def __init__(self, values: Table, lineups: Lineups) -> None:
+        self.values, self.lineups = values, lineups
 
-def enlarged(table: Table, num_policies: int) -> Table:
-    """Returns a copy of a table with room for `num_policies` policies."""
-    larger = np.zeros((num_policies, num_policies, table.shape[2]))
-    larger[: len(table), : len(table)] = table
-    return larger
+    @classmethod
+    def empty(cls, num_policies: int, decays: bool) -> PairTable:
+        """Returns a table without episodes."""
+        columns = DECAYED_DRAWS + 1 if decays else DECAYED_WINS
+        return cls(np.zeros((num_policies, num_policies, columns)), Lineups())
 
+    def record(self, episode: Episode, decay: float) -> None:
+        """Adds one episode, in one write. `decay` is the factor of the decayed counts of each pair with a game."""
+        policies, seats, played, results = games(episode)
+        returns: list[list[float]] = [[] for _ in policies]
+        for position, value in zip(seats, episode.returns, strict=True):
+            returns[position].append(value)
+        means = [math.fsum(values) / len(values) for values in returns]
+        squares = [min(mean * mean, MAX_SQUARE) for mean in means]
 
-def merged(one: Table, other: Table) -> Table:
-    """Returns the table of all episodes of two tables without decay."""
-    table = enlarged(one, max(len(one), len(other)))
-    mine = table[: len(other), : len(other)]
-    sums, rests = added(mine[..., _SUMS], mine[..., _RESTS], other[..., _SUMS])
-    sums, rests = added(sums, rests, other[..., _RESTS])
-    mine += other
-    mine[..., _SUMS], mine[..., _RESTS] = sums, rests
-    return table
+        k, met, result = len(policies), played.ravel(), results.ravel()
+        several_games = k > 2 and np.count_nonzero(met) > 2  # both orders of a pair count
+        cells = (policies[:, None] * len(self.values) + policies).ravel()
+        rows = self.values.reshape(-1, self.values.shape[2])
+        entries = rows[cells]
+        change = np.ones((k * k, _COUNTS.stop))
+        change[:, WINS] = result > 0.0
+        change[:, DRAWS] = met ^ (result != 0.0)
+        change[:, JOINT_GAMES] = met if several_games else 0.0
+        change[:: k + 1, EPISODES] = [len(values) > 1 for values in returns]
+        entries[:, _COUNTS] += change
+        terms = np.array([means, squares]).T.repeat(k, axis=0) * change[:, EPISODES, None]
+        entries[:, _SUMS], entries[:, _RESTS] = added(entries[:, _SUMS], entries[:, _RESTS], terms)
+        if rows.shape[1] > DECAYED_WINS:
+            entries[met, DECAYED_WINS:] *= decay
+            entries[:, DECAYED_WINS:] += change[:, : DRAWS + 1]
+        rows[cells] = entries
+        if several_games:
+            scores = (results.sum(axis=1) + played.sum(axis=1)) / 2.0  # games won plus half the draws
+            self.lineups.record(tuple(policies.tolist()), played, scores)
+
+    def grown(self, num_policies: int) -> PairTable:
+        """Returns a copy with room for `num_policies` policies; the lineups are shared."""
+        size, _, columns = self.values.shape
+        larger = np.zeros((num_policies, num_policies, columns))
+        larger[:size, :size] = self.values
+        return PairTable(larger, self.lineups)
+
+    def without(self, policy: int) -> PairTable:
+        """Returns a copy without the results of one policy."""
+        values = self.values.copy()
+        values[policy], values[:, policy] = 0.0, 0.0
+        return PairTable(values, self.lineups.without(policy))
+
+    def merged(self, other: PairTable) -> PairTable:
+        """Returns the table of all episodes of two tables without decay."""
+        union = self.grown(max(len(self.values), len(other.values)))
+        mine, theirs = union.values[: len(other.values), : len(other.values)], other.values
+        sums, rests = added(mine[..., _SUMS], mine[..., _RESTS], theirs[..., _SUMS])
+        sums, rests = added(sums, rests, theirs[..., _RESTS])
+        mine += theirs
+        mine[..., _SUMS], mine[..., _RESTS] = sums, rests
+        return PairTable(union.values, self.lineups.merged(other.lineups))
+
+    def state(self) -> dict[str, Any]:
+        """Returns copies of everything in plain types."""
+        lineups, limit = self.lineups.state()
+        return {"lineups": lineups, "lineups_limit": limit, "table": self.values.copy()}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any], decays: bool) -> PairTable:
+        """Returns the table of a state.
+
+        Raises:
+            ValueError: If the state is damaged.
+        """
+        values = array_in(state, "table")
+        check_table(values, DECAYED_DRAWS + 1 if decays else DECAYED_WINS)
+        return cls(values, Lineups.from_state(array_in(state, "lineups"), state.get("lineups_limit"), len(values)))
 
 
 def check_table(table: NDArray[Any], columns: int) -> None:

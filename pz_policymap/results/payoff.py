@@ -1,49 +1,26 @@
-"""`Payoff`: the ledger of results between policies.
-
-This file is long because the ledger has many documented readings; the arithmetic stands in files of its own.
-"""
+"""`Payoff`: the ledger of results between policies."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pz_policymap.arguments import integer, number
 from pz_policymap.results import pair_table as pairs
 from pz_policymap.results.episode import Episode
-from pz_policymap.results.games import games
-from pz_policymap.results.ledger import LOCK, MAX_ROWS, array_in, check_episode, check_settings, text_table
-from pz_policymap.results.lineups import Lineups
-from pz_policymap.results.ratings import Ratings, bradley_terry
-from pz_policymap.results.win_rates import WinRates, clustered_win_rates
+from pz_policymap.results.game_counts import GameCounts, IntMatrix, Matrix
+from pz_policymap.results.intervals import Intervals, clustered_wilson, confidence_of, mean_errors, mean_intervals
+from pz_policymap.results.ledger import LOCK, MAX_ROWS, check_episode, check_settings, text_table
+from pz_policymap.results.pair_table import PairTable
+from pz_policymap.results.ratings import Ratings, bradley_terry, decayed_ratings
 
 STATE_VERSION = 1
 
-IntMatrix = NDArray[np.int64]
-Matrix = NDArray[np.float64]
 
-
-class Counts(NamedTuple):
-    """Games between policies; row i, column j is policy i against policy j, shape `(num_policies, num_policies)`.
-
-    Attributes:
-        wins: Games that i won.
-        draws: Games without a winner.
-        losses: Games that j won.
-        games: All games.
-    """
-
-    wins: Matrix
-    draws: Matrix
-    losses: Matrix
-    games: Matrix
-
-
-class Payoff:
+class Payoff(GameCounts):
     """Results between the policies of a population, recorded as episodes end.
 
     A pair of different policies in one episode is one game: won, drawn or lost by the mean sign of the difference in
@@ -77,11 +54,11 @@ class Payoff:
     """
 
     def __init__(self, num_policies: int, decay: float = 1.0, prior: float = 1.0) -> None:
-        size = integer("num_policies", num_policies, 1)
-        self.decay = number("decay", decay, 0.0, 1.0)
-        self.prior = number("prior", prior, 0.0)
-        self._table = pairs.new_table(size, self.decay != 1.0)
-        self._lineups = Lineups()
+        super().__init__(
+            PairTable.empty(integer("num_policies", num_policies, 1), decay != 1.0),
+            number("decay", decay, 0.0, 1.0),
+            number("prior", prior, 0.0),
+        )
 
     def __repr__(self) -> str:
         with LOCK:
@@ -96,55 +73,6 @@ class Payoff:
         return text_table(f"Payoff(num_policies={len(rates)}{''.join(changed)})", rows)
 
     @property
-    def num_policies(self) -> int:
-        """Size of the population."""
-        return len(self._table)
-
-    @property
-    def wins(self) -> IntMatrix:
-        """Number of games i won against j, shape `(num_policies, num_policies)`."""
-        return self._counted(pairs.WINS)
-
-    @property
-    def draws(self) -> IntMatrix:
-        """Number of games of i and j without a winner."""
-        return self._counted(pairs.DRAWS)
-
-    @property
-    def losses(self) -> IntMatrix:
-        """Number of games i lost against j."""
-        losses: IntMatrix = self.wins.T
-        return losses
-
-    @property
-    def games(self) -> IntMatrix:
-        """Number of games of i and j; 0 on the diagonal."""
-        wins, draws = self._read(pairs.WINS, pairs.DRAWS)
-        games: IntMatrix = (wins + wins.T + draws).astype(np.int64)
-        return games
-
-    @property
-    def decayed(self) -> Counts:
-        """The same four counts, in which old games count less; equal to them without decay."""
-        wins, draws = self._read(*self._current)
-        return Counts(wins, draws, wins.T, wins + wins.T + draws)
-
-    @property
-    def win_rates(self) -> Matrix:
-        """Probability that i beats j, with a draw as half a win, from decayed games and the prior.
-
-        `(wins + draws / 2 + prior) / (games + 2 prior)` above the diagonal, and 1 minus that below, so that
-        `win_rates + win_rates.T` is exactly 1. Pairs without games, and the diagonal, are one half.
-        """
-        wins, draws, _, played = self.decayed
-        total = played + 2.0 * self.prior
-        rates = np.full_like(wins, 0.5)
-        np.divide(wins + draws / 2.0 + self.prior, total, out=rates, where=total > 0.0)
-        below = np.tri(len(rates), k=-1, dtype=np.bool_)
-        np.subtract(1.0, rates.T, out=rates, where=below)
-        return rates
-
-    @property
     def episodes(self) -> IntMatrix:
         """Number of episodes i and j shared, on any sides; on the diagonal, those in which i had several seats."""
         return self._counted(pairs.EPISODES)
@@ -156,10 +84,7 @@ class Payoff:
         An episode counts once, with the mean over the seats of i. The diagonal is self-play: episodes in which i had
         several seats. Not decayed.
         """
-        shared, total = self._read(pairs.EPISODES, pairs.RETURN)
-        means: Matrix = np.full(shared.shape, np.nan)
-        np.divide(total, shared, out=means, where=shared > 0.0)
-        return means
+        return self.mean_return_intervals().values
 
     @property
     def mean_return_errors(self) -> Matrix:
@@ -168,38 +93,58 @@ class Payoff:
         The sample standard deviation over the square root of the number of episodes. Also NaN where a return beyond
         1e150 was recorded. Precise while the standard deviation is above a millionth of the mean.
         """
-        shared, total, squares = self._read(pairs.EPISODES, pairs.RETURN, pairs.SQUARE)
-        errors: Matrix = np.full(shared.shape, np.nan)
-        known = (shared > 1.0) & (squares < pairs.MAX_SQUARE)
-        count, sums = shared[known], total[known]
-        variance = np.maximum(squares[known] - sums * (sums / count), 0.0) / (count - 1.0)
-        errors[known] = np.sqrt(variance / count)
-        return errors
+        return mean_errors(*self._returns())
 
-    def overall_win_rates(self, confidence: float = 0.95) -> WinRates:
+    def mean_return_intervals(self, confidence: float = 0.95) -> Intervals:
+        """Returns `mean_returns` with Student's confidence intervals, which count episodes.
+
+        Args:
+            confidence: Probability that an interval covers the true mean, above 0 and below 1.
+
+        Returns:
+            Arrays of shape `(num_policies, num_policies)`; limits are NaN where `mean_return_errors` are.
+
+        Raises:
+            TypeError: If `confidence` is not a number.
+            ValueError: If it is out of range.
+        """
+        level = confidence_of(confidence)
+        return mean_intervals(*self._returns(), confidence=level)
+
+    def overall_win_rates(self, confidence: float = 0.95) -> Intervals:
         """Returns the win rate of each policy over all its games, with intervals that count episodes as clusters.
 
         Not decayed and without the prior. The games of one episode are not independent of each other; different
-        episodes are taken to be. See `clustered_win_rates`.
+        episodes are taken to be. See `clustered_wilson` for the formulas. A draw counts half; such scores vary
+        less than wins and losses, which makes the interval wide. `units` is the number of episodes.
 
         Args:
             confidence: Probability that an interval covers the true win rate, above 0 and below 1.
+
+        Returns:
+            Arrays of shape `(num_policies,)`; NaN without games.
+
+        Raises:
+            TypeError: If `confidence` is not a number.
+            ValueError: If it is out of range.
 
         Example:
             >>> payoff = Payoff(num_policies=2)
             >>> for _ in range(10):
             ...     payoff.record(Episode(policies=[0, 1], returns=[1.0, 0.0]))
-            >>> values, lows, highs, _ = payoff.overall_win_rates()
-            >>> values.tolist(), lows.round(2).tolist(), highs.round(2).tolist()
+            >>> rates = payoff.overall_win_rates()
+            >>> rates.values.tolist(), rates.lows.round(2).tolist(), rates.highs.round(2).tolist()
             ([1.0, 0.0], [0.72, 0.0], [1.0, 0.28])
+            >>> rates.units.tolist()
+            [10.0, 10.0]
         """
-        level = number("confidence", confidence, 0.0, 1.0)
-        if not 0.0 < level < 1.0:
-            raise ValueError(f"confidence must be above 0 and below 1, got {confidence!r}")
+        level = confidence_of(confidence)
         with LOCK:
             wins, draws, joint = self._read(pairs.WINS, pairs.DRAWS, pairs.JOINT_GAMES)
             scores, games, joint = (counts.sum(axis=1) for counts in (wins + draws / 2.0, wins + wins.T + draws, joint))
-            return clustered_win_rates(scores, games, joint, self._lineups, level)
+            rates = np.divide(scores, games, out=np.full(len(games), np.nan), where=games > 0.0)
+            squares, units = self._table.lineups.deviations(np.nan_to_num(rates), games, joint)
+        return Intervals(rates, *clustered_wilson(rates, games, squares, units, level), units)
 
     def ratings(self) -> Ratings:
         """Returns one Bradley-Terry rating per policy, with its standard error, in points of the Elo scale.
@@ -226,14 +171,10 @@ class Payoff:
         with LOCK:
             wins, draws, joint = self._read(pairs.WINS, pairs.DRAWS, pairs.JOINT_GAMES)
             scores = wins + draws / 2.0
-            clustered = bradley_terry(scores, self.prior, self._lineups, joint)
             if self.decay == 1.0:
-                return clustered
+                return bradley_terry(scores, self.prior, self._table.lineups, joint)
             wins, draws = self._read(*self._current)
-        values, errors = bradley_terry(wins + draws / 2.0, self.prior)
-        independent = bradley_terry(scores, self.prior).errors
-        ratio = np.divide(clustered.errors, independent, out=np.ones(len(wins)), where=independent > 0.0)
-        return Ratings(values, errors * ratio)
+            return decayed_ratings(wins + draws / 2.0, scores, self.prior, self._table.lineups, joint)
 
     def scalars(self, prefix: str = "policy_") -> dict[str, float]:
         """Returns games, overall win rate and rating of each policy as a flat dict, for loggers of named numbers.
@@ -261,17 +202,8 @@ class Payoff:
             ValueError: If a policy is not in this population; nothing has changed then.
         """
         check_episode(episode, self.num_policies)
-        policies, seats, played, results = games(episode)
-        returns: list[list[float]] = [[] for _ in policies]
-        for position, value in zip(seats, episode.returns, strict=True):
-            returns[position].append(value)
-        means = [math.fsum(values) / len(values) for values in returns]
-        several = [len(values) > 1 for values in returns]
         with LOCK:
-            pairs.add_episode(self._table, policies, played, results, means, several, self.decay)
-            if len(policies) > 2 and played.sum() > 2:  # several games; both orders of a pair count
-                scores = (results.sum(axis=1) + played.sum(axis=1)) / 2.0  # games won plus half the draws
-                self._lineups.record(tuple(policies.tolist()), played, scores)
+            self._table.record(episode, self.decay)
 
     def grow(self, num_policies: int) -> None:
         """Makes room for a larger population. All results stay.
@@ -282,7 +214,7 @@ class Payoff:
         """
         with LOCK:
             size = integer("num_policies", num_policies, self.num_policies)
-            self._table = pairs.enlarged(self._table, size)
+            self._table = self._table.grown(size)
 
     def forget(self, policy: int) -> None:
         """Removes all results of one policy, such as one whose parameters have been replaced.
@@ -296,8 +228,7 @@ class Payoff:
         """
         with LOCK:
             index = integer("policy", policy, 0, self.num_policies - 1)
-            self._lineups = self._lineups.without(index)
-            self._table[index], self._table[:, index] = 0.0, 0.0
+            self._table = self._table.without(index)
 
     def merge(self, other: Payoff) -> None:
         """Adds the results of another ledger of the same population, such as that of another worker.
@@ -317,23 +248,13 @@ class Payoff:
                 f"decay must be 1.0 in both ledgers, got {self.decay} and {other.decay}: decayed counts depend on the "
                 f"order of games; let workers send episodes, which one ledger records"
             )
-        with LOCK:  # copies first: an interrupted merge changes nothing
-            table, lineups = pairs.merged(self._table, other._table), self._lineups.merged(other._lineups)
-            self._table, self._lineups = table, lineups
+        with LOCK:
+            self._table = self._table.merged(other._table)  # a copy, so that an interrupted merge changes nothing
 
     def state_dict(self) -> dict[str, Any]:
         """Returns everything that must survive a restart, for `save`."""
         with LOCK:
-            lineups, limit = self._lineups.state()
-            table = self._table.copy()
-        return {
-            "version": STATE_VERSION,
-            "decay": self.decay,
-            "prior": self.prior,
-            "lineups": lineups,
-            "lineups_limit": limit,
-            "table": table,
-        }
+            return {**self._settings, **self._table.state()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Replaces the results of this ledger with saved ones. A smaller ledger grows to the saved size.
@@ -345,29 +266,18 @@ class Payoff:
             TypeError: If `state` is not a dict.
             ValueError: If it has another version, decay or prior, or is damaged; nothing has changed then.
         """
-        check_settings(state, {"version": STATE_VERSION, "decay": self.decay, "prior": self.prior})
-        table, lineups = array_in(state, "table"), array_in(state, "lineups")
-        pairs.check_table(table, self._table.shape[2])
-        limit = state.get("lineups_limit")
-        if lineups.dtype != np.float64 or lineups.ndim != 1 or not np.isfinite(lineups).all() or type(limit) is not int:
-            raise ValueError(
-                f"state does not fit: 'lineups' must be a vector of finite floats and 'lineups_limit' an integer, "
-                f"got {lineups.dtype} of shape {lineups.shape} and {limit!r}"
-            )
-        loaded = Lineups.from_state(lineups, limit, len(table))
+        check_settings(state, self._settings)
+        loaded = PairTable.from_state(state, self.decay != 1.0)
         with LOCK:
-            self._table, self._lineups = pairs.enlarged(table, max(len(table), self.num_policies)), loaded
+            self._table = loaded.grown(max(len(loaded.values), self.num_policies))
 
     @property
-    def _current(self) -> tuple[int, int]:
-        """The columns of the wins and draws that count at present."""
-        return (pairs.WINS, pairs.DRAWS) if self.decay == 1.0 else (pairs.DECAYED_WINS, pairs.DECAYED_DRAWS)
+    def _settings(self) -> dict[str, Any]:
+        """What two ledgers must share for a state of one to fit the other."""
+        return {"version": STATE_VERSION, "decay": self.decay, "prior": self.prior}
 
-    def _counted(self, column: int) -> IntMatrix:
-        counts: IntMatrix = self._read(column)[0].astype(np.int64)
-        return counts
-
-    def _read(self, *columns: int) -> list[Matrix]:
-        """Returns copies of these columns of all pairs, from the same moment."""
-        with LOCK:
-            return [self._table[..., column].copy() for column in columns]
+    def _returns(self) -> tuple[Matrix, Matrix, Matrix]:
+        """Returns the number of episodes, the sums of returns and of their squares, infinite where they were cut."""
+        shared, sums, squares = self._read(pairs.EPISODES, pairs.RETURN, pairs.SQUARE)
+        squares[squares >= pairs.MAX_SQUARE] = np.inf
+        return shared, sums, squares

@@ -87,6 +87,19 @@ def bradley_terry(
     return Ratings((ratings - ratings.mean()) * ELO, errors * ELO)
 
 
+def decayed_ratings(decayed_wins: Vector, wins: Vector, prior: float, lineups: Lineups, joint_games: Vector) -> Ratings:
+    """Returns ratings from decayed games. Other arguments are those of `bradley_terry`, without decay.
+
+    Errors are approximate: those of independent decayed games, times the ratio of clustered to independent errors over
+    all games.
+    """
+    values, errors = bradley_terry(decayed_wins, prior)
+    clustered = bradley_terry(wins, prior, lineups, joint_games).errors
+    independent = bradley_terry(wins, prior).errors
+    ratio = np.divide(clustered, independent, out=np.ones(len(wins)), where=independent > 0.0)
+    return Ratings(values, errors * ratio)
+
+
 def _scatter(chance: Vector, joint_games: Vector, lineups: Lineups) -> Vector:
     """Returns the covariance of the slope that comes from episodes with several games.
 

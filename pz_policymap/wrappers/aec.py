@@ -92,7 +92,8 @@ class PolicyMapAEC(PolicyTags[AgentID], BaseWrapper[AgentID, ObsType, ActionType
         infos = env.infos
         if type(infos) is not dict:  # PettingZoo's `last()` reads this entry, and a defaultdict must gain it
             with suppress(KeyError, TypeError):
-                infos[env.agent_selection]
+                if (agent := env.agent_selection) in env.agents:  # not for one that has just been removed
+                    infos[agent]
         return self._tag_all(infos, env.agents)
 
     # PettingZoo's wrapper reaches these through `__getattr__`, which is several times slower.
@@ -115,7 +116,8 @@ class PolicyMapAEC(PolicyTags[AgentID], BaseWrapper[AgentID, ObsType, ActionType
         observation = self.observe(agent) if observe else None
         try:
             info = env.infos[agent]  # inserts into a defaultdict, as PettingZoo does
-        except KeyError:
+        except (KeyError, TypeError):
+            self._check_infos(env.infos)
             info = None
         if type(info) is dict and self.info_key not in info and agent in tags:
             tagged = info | tags[agent]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from operator import attrgetter
 from typing import Any, Generic
 
 from pettingzoo.utils.env import AgentID
@@ -11,7 +12,7 @@ from typing_extensions import override
 from pz_policymap.arguments import in_order
 from pz_policymap.assigner import PolicyAssigner
 from pz_policymap.mappings.conversion import MappingLike
-from pz_policymap.wrappers.policy_wrapper import PolicyWrapper, WrapOptions, check_free, split_options
+from pz_policymap.wrappers.policy_wrapper import PolicyWrapper, WrapOptions, check_free, name_of, split_options
 from pz_policymap.wrappers.reset_options import AS_DRAWN, FORCED, check_agents, forced_matchup, taken
 
 ALL = "__all__"  # a key that RLlib's environments add to any dict; it is never an agent
@@ -55,6 +56,8 @@ class PolicyTags(PolicyWrapper, Generic[AgentID]):
         self._require_reset("policy_ids")
         return {agent: tag[self.info_key] for agent, tag in self._tags.items()}
 
+    tags = property(attrgetter("_tags"))  # one dict per episode, which grows as agents join
+
     @override
     def _unfinished(self) -> bool:
         return bool(self._tags) and not self._over and self._playing()
@@ -92,7 +95,7 @@ class PolicyTags(PolicyWrapper, Generic[AgentID]):
         live = self.env.agents
         for agent, info in infos.items():
             if isinstance(info, Mapping) or (info is not None and agent in live):
-                self._check_info(agent, info)
+                check_free(info, self.info_key, agent)
         if forced:
             check_agents(forced, live if self._generated else self.env.possible_agents)
         self.assigner.begin_episodes(seed=seed, agents=live)
@@ -106,12 +109,7 @@ class PolicyTags(PolicyWrapper, Generic[AgentID]):
 
     def _check_infos(self, infos: Any) -> None:
         if not isinstance(infos, Mapping):
-            raise TypeError(f"infos must be a dict with one info per agent, got {infos!r} from {self.env}")
-
-    def _check_info(self, agent: Any, info: Any) -> None:
-        if not isinstance(info, Mapping):
-            raise TypeError(f"the info of {agent!r} must be a dict, got {info!r} from {self.env}")
-        check_free(info, self.info_key, agent)
+            raise TypeError(f"infos must be a dict with one info per agent, got {infos!r} from {name_of(self.env)}")
 
     def _welcome(self, agents: Collection[AgentID]) -> None:
         """Gives policies to agents that join mid-episode, in this order."""
@@ -133,7 +131,7 @@ class PolicyTags(PolicyWrapper, Generic[AgentID]):
         tag = self._tags[agent]
         if info is None:
             return dict(tag)
-        self._check_info(agent, info)
+        check_free(info, self.info_key, agent)
         return {**info, **tag}
 
     def _tag_all(self, infos: Any, agents: Collection[AgentID]) -> dict[Any, Any]:
@@ -192,7 +190,7 @@ def _possible_agents(env: Any) -> list[Any] | None:
     agents = list(in_order("possible_agents of the environment", agents))
     if not agents:
         raise ValueError(
-            f"possible_agents of the environment must name at least one agent, got none from {env}; "
+            f"possible_agents of the environment must name at least one agent, got none from {name_of(env)}; "
             f"reset it before wrapping if it knows its agents only then, or leave the attribute out if they appear "
             f"during episodes"
         )

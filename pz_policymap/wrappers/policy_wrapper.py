@@ -97,21 +97,41 @@ def split_options(options: WrapOptions) -> tuple[dict[str, Any], str]:
     return settings, text("info_key", options.get("info_key", DEFAULT_KEY))
 
 
-def check_free(infos: Mapping[Any, Any] | Sequence[Mapping[Any, Any]], key: str, agent: Hashable = None) -> None:
-    """Raises a ValueError if the environment already uses the key of the tag.
+def check_free(info: Any, key: str, agent: Hashable = None) -> None:
+    """Raises an error if an info from the environment cannot be tagged.
 
     Args:
-        infos: One info, or a list of infos.
+        info: The info.
         key: Key of the tag.
         agent: The agent whose info it is, for the error.
+
+    Raises:
+        TypeError: If an info is not a dict.
+        ValueError: If the environment already uses the key.
     """
-    for info in (infos,) if isinstance(infos, Mapping) else infos:
-        if key in info:
-            owner = "an info" if agent is None else f"the info of {agent!r}"
-            raise ValueError(
-                f"info_key {key!r} is already used by the environment: {owner} is {dict(info)}; "
-                f"wrap with another info_key"
-            )
+    owner = "an info" if agent is None else f"the info of {agent!r}"
+    if not isinstance(info, Mapping):
+        raise TypeError(f"{owner} must be a dict, got {info!r} from the environment")
+    if key in info:
+        raise ValueError(
+            f"info_key {key!r} is already used by the environment: {owner} is {dict(info)}; wrap with another info_key"
+        )
+
+
+def reset_outcome(outcome: Any, env: Any) -> tuple[Any, Any]:
+    """Returns the observations and infos that a reset returned.
+
+    Raises:
+        TypeError: If it returned something else.
+    """
+    if not (isinstance(outcome, (tuple, list)) and len(outcome) == 2):
+        raise TypeError(f"reset must return (observations, infos), got {outcome!r} from {name_of(env)}")
+    return outcome[0], outcome[1]
+
+
+def name_of(env: Any) -> str:
+    """Returns the name of an environment in errors; its `str` may be a drawing of the whole board."""
+    return type(getattr(env, "unwrapped", env)).__name__
 
 
 def reset_failed(what: str) -> ResetNeeded:

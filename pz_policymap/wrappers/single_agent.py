@@ -16,7 +16,15 @@ from typing_extensions import Unpack, override
 from pz_policymap.assigner import PolicyAssigner
 from pz_policymap.mappings.conversion import MappingLike
 from pz_policymap.wrappers.pettingzoo_tags import Info
-from pz_policymap.wrappers.policy_wrapper import PolicyWrapper, WrapOptions, check_free, reset_failed, split_options
+from pz_policymap.wrappers.policy_wrapper import (
+    PolicyWrapper,
+    WrapOptions,
+    check_free,
+    name_of,
+    reset_failed,
+    reset_outcome,
+    split_options,
+)
 from pz_policymap.wrappers.reset_options import AS_DRAWN, FORCED, forced_matchup, taken
 
 AGENT = "agent_0"  # Gymnasium has no name for its agent
@@ -41,8 +49,8 @@ class PolicyMapEnv(PolicyWrapper, gymnasium.Wrapper[ObsType, ActType, ObsType, A
 
     Raises:
         TypeError, ValueError: As in `wrap`, if `env` resets itself, or if it has several agents or sub-environments; at
-            reset and at a step, if `info_key` is already used; at reset, if the mapping fails; at a step, if the reward
-            is not a number.
+            reset and at a step, if the info is not a dict or uses `info_key`; at reset, if the mapping fails; at a
+            step, if the reward is not a number.
         ResetNeeded: At a step before the first reset, or after a reset that failed so.
 
     Example:
@@ -101,9 +109,7 @@ class PolicyMapEnv(PolicyWrapper, gymnasium.Wrapper[ObsType, ActType, ObsType, A
         policy = AS_DRAWN if forced is None else forced_matchup(forced, self.assigner, [AGENT])[0, 0]
         outcome = self.env.reset(seed=seed, options=options)
         self._failed = True  # until nothing can raise any more
-        if not (isinstance(outcome, (tuple, list)) and len(outcome) == 2 and isinstance(outcome[1], Mapping)):
-            raise TypeError(f"reset must return (observation, info), info a dict, got {outcome!r} from {self.env}")
-        observation, info = outcome
+        observation, info = reset_outcome(outcome, self.env)
         check_free(info, self.info_key)
         drawn = self.assigner.begin_episodes(seed=seed)[0, 0]
         self._policy_id = int(drawn if policy == AS_DRAWN else policy)
@@ -154,7 +160,7 @@ def _check_single(env: Any) -> None:
             value = getattr(layer, name, None)
             count = len(value) if isinstance(value, Sized) else value
             if isinstance(count, (int, np.integer)) and count > 1:
-                raise TypeError(f"env must have a single agent, got {name}={value!r} from {layer}: {_INSTEAD}")
+                raise TypeError(f"env must have a single agent, got {name}={value!r} from {name_of(layer)}: {_INSTEAD}")
         if isinstance(layer, gymnasium.Wrapper) and _spaces(layer) != _spaces(layer.env):
             return  # it may turn several agents into one
 
@@ -168,6 +174,6 @@ def _check_number(reward: Any, env: Any) -> None:
     shape = (len(reward),) if isinstance(reward, (list, tuple)) else getattr(reward, "shape", ())
     if isinstance(reward, Mapping) or math.prod(shape) != 1:
         raise TypeError(
-            f"reward must be a number, got {reward!r} from {env}: {_INSTEAD}; "
+            f"reward must be a number, got {reward!r} from {name_of(env)}: {_INSTEAD}; "
             f"turn a vector of objectives into one number first"
         )

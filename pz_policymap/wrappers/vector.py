@@ -10,7 +10,7 @@ from gymnasium.vector import VectorEnv, VectorWrapper
 from typing_extensions import Unpack, override
 
 from pz_policymap.mappings.conversion import MappingLike
-from pz_policymap.wrappers.policy_wrapper import WrapOptions, check_free, split_options
+from pz_policymap.wrappers.policy_wrapper import WrapOptions, check_free, reset_outcome, split_options
 from pz_policymap.wrappers.reset_options import FORCED, forced_matchup, taken
 from pz_policymap.wrappers.vector_agents import agents_of
 from pz_policymap.wrappers.vector_episodes import MASK, Envs, VectorEpisodes
@@ -119,8 +119,9 @@ class PolicyMapVector(VectorPolicyWrapper, VectorWrapper):
         (forced, mask), options = taken(options, FORCED, MASK)
         envs = None if mask is None else self._masked(mask)
         matchup = None if forced is None else forced_matchup(forced, self.assigner, self.agents)
-        observations, infos = self.env.reset(seed=seed, options=options)
+        outcome = self.env.reset(seed=seed, options=options)
         self._failed = True  # if anything below raises: the environment has begun an episode
+        observations, infos = reset_outcome(outcome, self.env)
         infos = self._checked(infos, observations)
         self.episodes.settle_mode(self.env, infos)
         self._rows.begin(envs, seed_of_all(seed) if envs is None else None, matchup)
@@ -159,7 +160,8 @@ class PolicyMapVector(VectorPolicyWrapper, VectorWrapper):
         if not isinstance(infos, dict):
             infos = unpacked(infos, getattr(self.env.unwrapped, "idx_starts", None))
         check_rows(self.num_envs, values, infos)
-        check_free(infos, self.info_key)
+        for info in (infos,) if isinstance(infos, dict) else infos:
+            check_free(info, self.info_key)
         if isinstance(infos, dict):
             check_free(infos, f"_{self.info_key}")  # the mask of the tag
         return infos

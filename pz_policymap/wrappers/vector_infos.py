@@ -108,8 +108,11 @@ def check_rows(num_rows: int, values: Any, infos: Infos) -> None:
         infos: From the environment; `env_id`, an integer array without a mask, names the rows (EnvPool's).
 
     Raises:
+        TypeError: If infos are neither a dict nor a list.
         ValueError: If there are more or fewer rows, or if they are in another order.
     """
+    if isinstance(infos, str) or not isinstance(infos, (Mapping, Sequence)):
+        raise TypeError(f"infos must be a dict of arrays, or a list of one dict per row, got {infos!r}")
     shape = getattr(values, "shape", None)
     count = shape[0] if shape else len(infos) if isinstance(infos, list) else num_rows
     if count != num_rows:

@@ -16,10 +16,12 @@ from pettingzoo.classic import connect_four_v3, rps_v2
 from sb3_contrib import MaskablePPO, RecurrentPPO
 from sb3_contrib.common.maskable.evaluation import evaluate_policy
 from stable_baselines3 import DQN, PPO
+from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.env_checker import check_env
 from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecMonitor
 
 import pz_policymap as pm
+from pz_policymap.adapters.stable_baselines3 import LearnerVecEnv
 
 torch.set_num_threads(1)  # small networks are faster so
 
@@ -207,6 +209,67 @@ def test_policies_and_mapping_can_be_replaced_during_training(vectorise):
         model.learn(64, reset_num_timesteps=False)
     finally:
         venv.close()
+
+
+def recorded_rps():
+    tagged = pm.wrap(rps_v2.parallel_env(max_cycles=4), SEATED, resample_every=1)
+    return pm.LearnerEnv(pm.record_results(tagged), {1: rock})
+
+
+@pytest.mark.parametrize("vectorise", [DummyVecEnv, SubprocVecEnv])
+def test_vector_infos_fill_a_ledger_in_the_parent(vectorise):
+    payoff, monitored = pm.Payoff(2), []
+
+    class Collect(BaseCallback):
+        def _on_step(self):
+            for episode in pm.finished_episodes(self.locals["infos"]):
+                payoff.record(episode)
+            monitored.extend(info["episode"] for info in self.locals["infos"] if "episode" in info)
+            return True
+
+    venv = VecMonitor(vectorise([recorded_rps, recorded_rps]))
+    try:
+        small(PPO, venv).learn(64, callback=Collect())
+    finally:
+        venv.close()
+    assert payoff.games[0, 1] == len(monitored) == 64 // 4
+
+
+def test_learner_vec_env_equals_dummy_vec_env_with_fewer_calls_of_predict():
+    model, shown, calls = small(MaskablePPO, connect_four()), [], []
+
+    class Deterministic:
+        def predict(self, observation, action_masks):
+            calls[-1] += 1
+            return model.predict(observation, action_masks=action_masks, deterministic=True)[0], None
+
+    for vectorise in (DummyVecEnv, LearnerVecEnv):
+        calls.append(0)
+        opponent = Deterministic()
+        venv = vectorise([lambda: connect_four(opponent, [].append, isolate=False)] * 4)  # noqa: B023
+        venv.seed(3)
+        seen = [venv.reset()]
+        for _ in range(30):
+            actions = np.array([mask.argmax() for mask in venv.env_method("action_masks")])
+            seen.append(venv.step(actions))
+        shown.append(seen)
+    assert gymnasium.utils.env_checker.data_equivalence(*shown)
+    assert calls[1] < calls[0] / 2
+
+
+def test_maskable_ppo_learns_in_a_learner_vec_env_against_itself():
+    opponents, episodes = {}, []
+
+    def make():
+        tagged = pm.wrap(connect_four_v3.env(), SEATED, resample_every=1)
+        return pm.LearnerEnv(pm.record_results(tagged, episodes.append), opponents)
+
+    venv = VecMonitor(LearnerVecEnv([make] * 4))
+    model = small(MaskablePPO, venv)
+    opponents[1] = model
+    model.learn(256)
+    assert len(episodes) >= len(model.ep_info_buffer) > 5
+    assert {episode.policies for episode in episodes} == {(0, 1), (1, 0)}
 
 
 @pytest.fixture(scope="module")

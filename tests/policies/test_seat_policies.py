@@ -214,7 +214,7 @@ def test_predict_without_a_signature_gets_observations_only():
         predict = staticmethod(max)  # of a sequence: the highest action, and no state
 
     predictor = Predictor(Compiled())
-    assert not any(predictor._takes(name) for name in ("state", "episode_start", "action_masks"))
+    assert not any(predictor.takes(name) for name in ("state", "episode_start", "action_masks"))
 
 
 class Stateful:

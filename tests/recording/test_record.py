@@ -587,7 +587,6 @@ class TestErrors:
     @pytest.mark.parametrize(
         ("sinks", "settings", "error", "message"),
         [
-            ((), {}, ValueError, "sinks must hold at least one"),
             ((7,), {}, TypeError, "sinks must have a record method"),
             ((pm.Payoff,), {}, TypeError, "sinks must be objects, got the class Payoff"),
             (([].append,), {"team_of": 7}, TypeError, "team_of"),
@@ -901,6 +900,10 @@ class TestVectors:
         env.reset()
         env.step(0)
         assert len(played) == 1
+
+    def test_vector_without_sinks_is_refused(self):
+        with pytest.raises(ValueError, match="sinks must hold at least one"):
+            pm.record_results(ScriptedVector(2))
 
     def test_ledger_in_two_nested_recorders_is_refused(self):
         payoff = pm.Payoff(2)

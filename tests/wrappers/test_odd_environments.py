@@ -36,6 +36,72 @@ def test_the_all_key_is_never_an_agent(possible_agents):
     assert infos["__all__"] == {}
 
 
+def test_aec_infos_in_a_defaultdict_gain_no_removed_agent():
+    infos = defaultdict(dict, a={}, b={})
+    env = pm.wrap(StubAEC(infos=lambda agents: infos), 4, seed=0)
+    env.reset()
+    while env.agents:
+        _, _, termination, _, _ = env.last()
+        env.step(None if termination else 0)
+    assert env.infos == infos == {}
+
+
+NOT_A_DICT = [None, [], [{}], "x"]
+
+
+@pytest.mark.parametrize("infos", NOT_A_DICT)
+@pytest.mark.parametrize("read", [lambda env: env.last(), lambda env: env.infos], ids=["last", "infos"])
+def test_aec_infos_that_are_not_a_dict_are_refused(infos, read):
+    env = pm.wrap(StubAEC(), 4, seed=0)
+    env.reset()
+    env.env.infos = infos
+    with pytest.raises(TypeError, match="infos must be a dict with one info per agent, got .* from StubAEC"):
+        read(env)
+
+
+@pytest.mark.parametrize("info", NOT_A_DICT)
+def test_single_info_that_is_not_a_dict_is_refused(info):
+    class Bad(Countdown):
+        def step(self, action):
+            return (*super().step(action)[:4], info)
+
+    env = pm.wrap(Bad(), 4, seed=0)
+    env.reset()
+    with pytest.raises(TypeError, match="an info must be a dict, got .* from the environment"):
+        env.step(0)
+
+
+class Batch(gymnasium.vector.VectorEnv):
+    """Returns what it is given."""
+
+    num_envs = 2
+    single_action_space = single_observation_space = gymnasium.spaces.Discrete(2)
+    action_space = observation_space = gymnasium.spaces.MultiDiscrete([2, 2])
+
+    def __init__(self, outcome):
+        self.outcome = outcome
+
+    def reset(self, *, seed=None, options=None):
+        return self.outcome
+
+
+@pytest.mark.parametrize(
+    ("outcome", "message"),
+    [
+        (None, r"reset must return \(observations, infos\), got None from Batch"),
+        (np.zeros(2), r"reset must return \(observations, infos\), got array"),
+        ((np.zeros(2), None), "infos must be a dict of arrays, or a list of one dict per row, got None"),
+        ((np.zeros(2), "xy"), "infos must be a dict of arrays, or a list of one dict per row, got 'xy'"),
+        ((np.zeros(2), [{}, None]), "an info must be a dict, got None"),
+    ],
+)
+def test_vector_reset_that_returns_no_infos_is_refused(outcome, message):
+    env = pm.wrap(Batch(outcome), 4, seed=0, autoreset_mode="NextStep")
+    with pytest.raises(TypeError, match=message):
+        env.reset()
+    assert env.assigner.episode.tolist() == [-1, -1]
+
+
 class Returns(StubParallel):
     def __init__(self, outcome):
         super().__init__()
@@ -49,7 +115,9 @@ class Returns(StubParallel):
 @pytest.mark.parametrize(
     ("outcome", "message"),
     [
+        ({"a": 0, "b": 0, "c": 0}, r"reset must return \(observations, infos\)"),
         ({"a": 0, "b": 0}, r"reset must return \(observations, infos\)"),
+        ((None, {}), "observations must be a dict by agent, got None from Returns"),
         (None, r"reset must return \(observations, infos\)"),
         (({"a": 0}, None), "infos must be a dict with one info per agent, got None"),
         (({"a": 0}, [{}]), r"infos must be a dict with one info per agent, got \[{}\]"),
