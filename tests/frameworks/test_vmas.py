@@ -69,18 +69,25 @@ def test_list_form_is_refused_with_the_setting_that_helps():
         env.reset()
 
 
+navigation = partial(
+    vmas.make_env, "navigation", n_agents=3, collisions=False, shared_rew=False, dict_spaces=True, seed=0
+)
+
+
 class Population(torch.nn.Module):
-    """Three Gaussian policies, each a small network."""
+    """The means of three Gaussian policies, each a small network."""
 
     def __init__(self):
         super().__init__()
-        layers = [[torch.nn.Linear(14, 32), torch.nn.Tanh(), torch.nn.Linear(32, 2)] for _ in range(3)]
+        layers = [[torch.nn.Linear(6, 32), torch.nn.Tanh(), torch.nn.Linear(32, 2)] for _ in range(3)]
         self.policies = torch.nn.ModuleList(torch.nn.Sequential(*each) for each in layers)
 
 
 def mean_return(policies, num_envs, steps, seed):
     """Plays one episode in each environment with the means of the policies; the mean return of an agent."""
-    env = pm.wrap(make(num_envs=num_envs), pm.Uniform(3), autoreset_mode="Disabled", seed=seed, episode_length=steps)
+    env = pm.wrap(
+        navigation(num_envs=num_envs), pm.Uniform(3), autoreset_mode="Disabled", seed=seed, episode_length=steps
+    )
     observations, _ = env.reset(seed=seed)
     groups, total = pm.PolicyGroups(env.policy_ids), 0.0
     for _ in range(steps):
@@ -92,14 +99,14 @@ def mean_return(policies, num_envs, steps, seed):
 
 
 def test_population_of_three_learns_in_one_batch():
-    """Policy gradients through 240 updates; the return rises well above that of the same networks before training."""
+    """200 policy gradient updates; the return rises well above that of the same networks before training."""
     torch.manual_seed(0)
-    num_envs, steps, population = 64, 20, Population()
+    num_envs, steps, population = 32, 20, Population()
     optimizers = [torch.optim.Adam(policy.parameters(), lr=0.01) for policy in population.policies]
-    env = pm.wrap(make(num_envs=num_envs), pm.Uniform(3), autoreset_mode="Disabled", seed=0, episode_length=steps)
+    env = pm.wrap(navigation(num_envs=num_envs), pm.Uniform(3), autoreset_mode="Disabled", seed=0, episode_length=steps)
     with torch.no_grad():
         before = [mean_return(population.policies, 32, steps, seed) for seed in (100, 101, 102)]
-    for number in range(240 // 3):
+    for number in range(200):
         observations, _ = env.reset(seed=0 if number == 0 else None)
         groups, log_probs, rewards_of = pm.PolicyGroups(env.policy_ids), [], []
         for _ in range(steps):
@@ -110,7 +117,9 @@ def test_population_of_three_learns_in_one_batch():
             moves = actions.clamp(-1, 1).view(num_envs, 3, 2)
             observations, rewards, *_ = env.step({agent: moves[:, seat] for seat, agent in enumerate(AGENTS)})
             rewards_of.append(torch.stack([rewards[agent] for agent in AGENTS], 1).flatten())
-        returns = torch.stack(rewards_of).flip(0).cumsum(0).flip(0)
+        returns = torch.stack(rewards_of)
+        for step in reversed(range(steps - 1)):
+            returns[step] += 0.8 * returns[step + 1]
         advantages = (returns - returns.mean(1, keepdim=True)) / (returns.std(1, keepdim=True) + 1e-6)
         gains = torch.stack(log_probs) * advantages
         losses = {policy: -gains[:, torch.as_tensor(rows)].mean() for policy, rows in groups}
@@ -125,4 +134,5 @@ def test_population_of_three_learns_in_one_batch():
             optimizers[policy].step()
     with torch.no_grad():
         after = [mean_return(population.policies, 32, steps, seed) for seed in (100, 101, 102)]
-    assert min(after) > max(before) + 0.2 * abs(np.mean(before))
+    # Untrained, agents stay about as far from their goals (return 0); a mean distance of about 1 can be gained.
+    assert min(after) > max(before) + 0.3, (before, after)
