@@ -16,6 +16,7 @@ nox.options.sessions = [
 ]  # fmt: skip
 
 TORCH = "torch==2.13.0"
+JAX = "jax==0.10.2"
 NEED_A_FRAMEWORK = {
     "agilerl_recipe", "rllib_population", "sb3_self_play", "tianshou_recipe", "torchrl_recipe", "train_population_ppo",
 }  # fmt: skip
@@ -73,7 +74,7 @@ def _core_tests(session: nox.Session, resolution: str) -> None:
 @nox.session
 def coverage(session: nox.Session) -> None:
     """Checks that the tests execute every branch; slow tests that add no branch are left out."""
-    session.install("--editable", ".[test]", TORCH)  # with tensors
+    session.install("--editable", ".[test]", TORCH, JAX)  # with tensors and JAX arrays
     slow = (
         "wrappers/test_registry", "contract/test_killed_run", "contract/test_long_runs", "contract/test_scale",
         "contract/test_many_workers", "randomness/test_draw_statistics", "examples/test_self_play",
@@ -168,13 +169,15 @@ def _recipe(session: nox.Session, name: str, *requirements: str, **env: str) -> 
 @nox.session
 def vmas(session: nox.Session) -> None:
     """Tests VMAS, and a stand-in for Isaac Lab: batched simulators with dicts of tensors."""
-    _simulator(session, "vmas==1.5.2", "shimmy", TORCH, tests=("vmas", "isaac_lab"))
+    _simulator(
+        session, "vmas==1.5.2", "shimmy", TORCH, tests=("frameworks/test_vmas.py", "frameworks/test_isaac_lab.py")
+    )
 
 
 @nox.session
 def jax(session: nox.Session) -> None:
     """Tests JAX arrays and a JaxMARL game, outside of `jit` and inside."""
-    _simulator(session, "jaxmarl==0.2.0", tests=("jax",))
+    _simulator(session, "jaxmarl==0.2.0", JAX, tests=("frameworks/test_jax.py", "batching/test_jax_arrays.py"))
 
 
 def _simulator(session: nox.Session, *requirements: str, tests: tuple[str, ...]) -> None:
@@ -182,7 +185,7 @@ def _simulator(session: nox.Session, *requirements: str, tests: tuple[str, ...])
     session.install(*requirements, "pytest")
     session.install(".")
     options = ("--override-ini=addopts=", "--import-mode=importlib")
-    paths = (f"tests/frameworks/test_{name}.py" for name in tests)
+    paths = (f"tests/{name}" for name in tests)
     session.run("python", "-m", "pytest", "-q", *options, *paths, env={"OMP_NUM_THREADS": "1"})
 
 

@@ -50,6 +50,14 @@ class PolicyMapMultiAgentVector(VectorPolicyWrapper):
     A step moves at most one array of done flags to the host, and none with `episode_length`. Other attributes are
     forwarded to the simulator.
 
+    A loop inside `jax.jit` needs no wrapper. The host makes a table of the next blocks, and `scan` carries the number
+    of finished episodes of each environment, which indexes it:
+
+        envs, first_episodes = np.arange(num_envs)[:, np.newaxis], every * np.arange(blocks)
+        table = pm.assignments(mapping, agents, seed=0, env_index=envs, episode=first_episodes, resample_every=every)
+        # inside jit, with jnp.asarray(table) of shape (num_envs, blocks, num_agents) as an argument:
+        policy_ids = jnp.take_along_axis(table, (episode // every)[:, None, None], axis=1)[:, 0]
+
     Args:
         env: The simulator. It has `reset`, `step`, `num_envs`, and `possible_agents` or `agents`.
         mapping: As in `wrap`.

@@ -1,4 +1,4 @@
-"""JAX: a real JaxMARL game behind the wrapper and inside `jit`; batches of JAX arrays: `nox -s jax`."""
+"""JAX: a real JaxMARL game behind the wrapper, and inside `jit` by a table of assignments: `nox -s jax`."""
 
 import numpy as np
 import pytest
@@ -69,39 +69,6 @@ def test_policy_ids_as_jax_arrays_are_the_ids():
     assert isinstance(ids, jax.Array)
     assert ids.tolist() == env.policy_ids.tolist()
     assert env.policy_ids_as(observations) is ids
-
-
-def test_groups_take_and_return_jax_arrays():
-    groups = pm.PolicyGroups([2, 0, 2, -1])
-    rows = {"x": jnp.arange(4.0), "y": (jnp.ones((4, 2)),)}
-    actions = groups.act({0: lambda rows: rows["x"] + 10, 2: lambda rows: rows["x"] * rows["y"][0][:, 0]}, rows)
-    assert isinstance(actions, jax.Array)
-    assert actions.tolist() == [0, 11, 2, 0]
-    mixed = groups.scatter({0: np.zeros((1, 2), np.float32), 2: jnp.ones((2, 2))})
-    assert isinstance(mixed, jax.Array)
-    assert mixed.tolist() == [[1, 1], [0, 0], [1, 1], [0, 0]]
-    assert pm.PolicyGroups(jnp.array([1, 0])).policies == (0, 1)
-
-
-def test_recurrent_states_may_be_jax_arrays():
-    def counts(observations, state):
-        return state["n"], {"n": state["n"] + 1}
-
-    memory = pm.RecurrentState(3, {0: {"n": jnp.zeros(2)}})
-    groups = pm.PolicyGroups([0, -1, 0])
-    answers = [groups.act([counts], jnp.zeros(3), memory)[:, 0].tolist() for _ in range(2)]
-    memory.begin([2])
-    answers.append(groups.act([counts], jnp.zeros(3), memory)[:, 0].tolist())
-    assert answers == [[0, 0, 0], [1, 0, 1], [2, 0, 0]]
-
-
-def test_act_stacks_jax_observations():
-    def policy(observations):
-        assert isinstance(observations, jax.Array)
-        return observations.sum(1)
-
-    actions = pm.act([policy], {"a": jnp.ones(2), "b": jnp.zeros(2)}, {key: {"policy_id": 0} for key in "ab"})
-    assert {agent: float(action) for agent, action in actions.items()} == {"a": 2, "b": 0}
 
 
 def test_table_of_assignments_inside_jit_equals_the_assigner():
