@@ -14,7 +14,7 @@ from pz_policymap.recording.multi_agent_vector import RecordResultsMultiAgentVec
 from pz_policymap.recording.parallel import RecordResultsParallel
 from pz_policymap.recording.running_episode import Score
 from pz_policymap.recording.vector import RecordResultsVector
-from pz_policymap.wrappers.multi_agent_vector import is_simulator
+from pz_policymap.wrappers.multi_agent_vector import PolicyMapMultiAgentVector, is_simulator
 
 if TYPE_CHECKING:
     from gymnasium.vector import AutoresetMode  # which Gymnasium 1.0 does not have
@@ -50,6 +50,16 @@ def record_results(
     agents: int | Sequence[Hashable] | None = None,
     autoreset_mode: AutoresetMode | str | None = None,
 ) -> RecordResultsVector: ...
+
+
+@overload
+def record_results(
+    env: PolicyMapMultiAgentVector,
+    *sinks: Any,
+    team_of: GroupOf | None = None,
+    score: Score | None = None,
+    info_key: str = "policy_id",
+) -> RecordResultsMultiAgentVector: ...
 
 
 def record_results(

@@ -58,6 +58,18 @@ def wrap(
 ) -> PolicyMapParallel[AgentID, ObsType, ActionType]: ...
 
 
+@overload
+def wrap(
+    env: Any,
+    mapping: MappingLike,
+    *,
+    agents: Sequence[Hashable] | None = None,
+    autoreset_mode: AutoresetMode | str | None = None,
+    episode_length: int | None = None,
+    **options: Unpack[WrapOptions],
+) -> PolicyMapMultiAgentVector: ...
+
+
 def wrap(
     env: Any,
     mapping: MappingLike,

@@ -201,3 +201,36 @@ def test_sinks_shared_with_a_recorder_inside_are_refused():
     payoff = pm.Payoff(2)
     with pytest.raises(ValueError, match="sinks must not"):
         pm.record_results(pm.record_results(pm.wrap(ScriptedSimulator(), 2), payoff), payoff)
+
+
+def test_score_sees_the_final_infos_of_the_simulator_where_it_has_them():
+    infos = {agent: {"won": np.zeros(2), "final_info": {"won": np.array([5, 6])}} for agent in AGENTS}
+    env, played = recorded(
+        2, [everyone(1)], infos=infos, score=lambda returns, infos: {a: infos[a]["won"] for a in infos}
+    )
+    env.reset()
+    env.step(0)
+    assert [e.scores for e in played] == [(6.0, 6.0, 6.0)]
+
+
+class Truncating:
+    """A wrapper between wrapper and recorder that truncates every episode at its first step."""
+
+    def __init__(self, env):
+        self.env = env
+
+    def __getattr__(self, name):
+        return getattr(self.env, name)
+
+    def step(self, actions):
+        observations, rewards, terminations, truncations, infos = self.env.step(actions)
+        return observations, rewards, terminations, {a: flags | True for a, flags in truncations.items()}, infos
+
+
+def test_flags_that_a_wrapper_between_changes_are_read():
+    played = []
+    env = Truncating(pm.wrap(ScriptedSimulator(2, mode="Disabled"), 5, seed=0))
+    env = pm.record_results(env, played.append)
+    env.reset()
+    env.step(0)
+    assert [e.lengths for e in played] == [(1, 1, 1)] * 2
