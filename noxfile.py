@@ -11,8 +11,7 @@ nox.options.error_on_missing_interpreters = True
 # The jobs of CI. `oldest` and `mutants` are run by hand.
 nox.options.sessions = [
     "stable_baselines3", "rllib", "coverage", "torch", "agilerl", "vmas", "jax", "tianshou", "torchrl",
-    "sample_factory",
-    "lowest", "pythons", "examples", "package", "docs", "benchmarks",
+    "sample_factory", "dask", "ray", "lowest", "pythons", "examples", "package", "docs", "benchmarks",
 ]  # fmt: skip
 
 TORCH = "torch==2.13.0"
@@ -116,6 +115,26 @@ def rllib(session: nox.Session) -> None:
 
 
 @nox.session
+def dask(session: nox.Session) -> None:
+    """Tests tournaments on a local Dask cluster."""
+    _jobs(session, "dask", "dask[distributed]==2026.8.0")
+
+
+@nox.session
+def ray(session: nox.Session) -> None:
+    """Tests tournaments on a local Ray cluster."""
+    _jobs(session, "ray", "ray==2.60.0")
+
+
+def _jobs(session: nox.Session, name: str, requirement: str) -> None:
+    """Tests tournaments whose games are played by another backend of joblib."""
+    session.install(".[jobs]", requirement, "pettingzoo[classic]", "pytest")
+    options = ("--override-ini=addopts=", "--import-mode=importlib")
+    folder = {"PYTHONPATH": "."}  # workers import the policies of the tests
+    session.run("python", "-m", "pytest", "-q", *options, f"tests/frameworks/test_jobs_{name}.py", env=folder)
+
+
+@nox.session
 def torch(session: nox.Session) -> None:
     """Tests batches of torch tensors, and the PyTorch example."""
     session.install(".[test]", TORCH)
@@ -128,10 +147,11 @@ def torch(session: nox.Session) -> None:
 @nox.session
 def stable_baselines3(session: nox.Session) -> None:
     """Tests `LearnerEnv` in Stable-Baselines3, and the self-play example."""
-    session.install(".[sb3,demo]", "stable-baselines3==2.9.2", "sb3-contrib==2.9.2", TORCH, "pytest")
+    session.install(".[sb3,demo]", "stable-baselines3==2.9.2", "sb3-contrib==2.9.2", TORCH, "pytest", "pdoc>=15")
     options = ("--override-ini=addopts=", "--import-mode=importlib")
     tests = ("tests/frameworks/test_stable_baselines3.py", "pz_policymap/adapters/stable_baselines3.py")
     session.run("python", "-m", "pytest", "-q", "--doctest-modules", *options, *tests)
+    _pages(session, "error::UserWarning:pdoc", "pz_policymap.adapters.stable_baselines3")
 
 
 @nox.session

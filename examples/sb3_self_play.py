@@ -67,7 +67,7 @@ class Lines(BaseFeaturesExtractor):
         return torch.cat([stones.flatten(1), *(column.flatten(1) for column in columns)], dim=1)
 
 
-def random_player(observation, agent, info):  # noqa: ARG001
+def random_player(observation, agent, info):
     """Returns a random legal move, from the global generator that `reset(seed=...)` seeds for opponents."""
     return random.choice(np.flatnonzero(observation["action_mask"]).tolist())  # noqa: S311
 

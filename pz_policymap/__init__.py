@@ -15,7 +15,7 @@ batched simulators included) and `env_fns` (many environments).
 - Results and matchmaking: `record_results`, `Payoff`, `PolicyStatistics`, `seat_results`, `cooperation`.
 - Weights over a population: `pfsp`, `latest`, `delta_uniform`, `nash`, `alpha_rank`.
 - Self-play and leagues: `SnapshotPool`, `PoolLearner`.
-- Evaluation: `play`, `tournament`, `Entrant`.
+- Evaluation: `play`, `PlayResult`, `tournament`, `TournamentResult`, `read_tournament`, `Entrant`.
 - One learning policy in a single-agent trainer: `LearnerEnv`.
 - Batches: `PolicyGroups`, `act`, `RecurrentState`.
 - Pictures: `plots.assignments`, `plots.payoff`, `plots.ratings`, `plots.shares`.
@@ -35,7 +35,10 @@ if TYPE_CHECKING:
     from pz_policymap.checkpoint import load as load
     from pz_policymap.checkpoint import save as save
     from pz_policymap.evaluation.play import play as play
+    from pz_policymap.evaluation.play_result import PlayResult as PlayResult
     from pz_policymap.evaluation.tournament import tournament as tournament
+    from pz_policymap.evaluation.tournament_result import TournamentResult as TournamentResult
+    from pz_policymap.evaluation.tournament_result import read_tournament as read_tournament
     from pz_policymap.learner.learner_env import LearnerEnv as LearnerEnv
     from pz_policymap.learner.vector import LearnerVectorEnv as LearnerVectorEnv
     from pz_policymap.mappings.balanced import Balanced as Balanced
@@ -127,7 +130,10 @@ _HOME = {
     "LearnerEnv": "learner.learner_env",
     "LearnerVectorEnv": "learner.vector",
     "play": "evaluation.play",
+    "PlayResult": "evaluation.play_result",
     "tournament": "evaluation.tournament",
+    "TournamentResult": "evaluation.tournament_result",
+    "read_tournament": "evaluation.tournament_result",
     "Entrant": "policies.entrant",
     "PolicyAssigner": "assigner",
     "assignments": "assignment",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import reprlib
 import secrets
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from pz_policymap.arguments import distinct_agents, in_order, integer, row_numbers, seed_of
 from pz_policymap.assigner_state import LAST, NEVER, AssignerState, checked_state, saved_state, settings_of
 from pz_policymap.assignment import (
-    Drawn,
     Numbers,
-    PolicyIds,
+    as_drawn,
     cadence_of,
     check_mapping,
     check_needs,
@@ -23,7 +23,7 @@ from pz_policymap.assignment import (
     redrawn,
     seats_among,
 )
-from pz_policymap.mappings.base import PolicyMapping
+from pz_policymap.mappings.base import PolicyIds, PolicyMapping
 from pz_policymap.mappings.conversion import MappingLike, as_mapping
 from pz_policymap.randomness.philox import Seed, Source
 
@@ -87,15 +87,16 @@ class PolicyAssigner:
         if agents is None and self.num_envs > 1:
             raise ValueError(f"agents must be given for num_envs={self.num_envs} environments, got None")
         self._mapping = self._checked(mapping)
-        self._episode = np.full(self.num_envs, -1, np.int64)
-        self._draw_episode = np.full(self.num_envs, -1, np.int64)
+        self._episode, self._draw_episode = np.full((2, self.num_envs), -1, np.int64)
         self._redraw_from: NDArray[np.int64] | None = None  # the episode at which `set_mapping` requested a draw
         self._repeats: NDArray[np.bool_] | None = None  # no episode begun since a state was loaded
-        undrawn = read_only(np.full((self.num_envs, len(self._fixed_agents or ())), -1, np.int32))
-        self._drawn = Drawn(self._fixed_agents or (), undrawn, self._mapping, self._mapping, [])
+        undrawn = np.full((self.num_envs, len(self._fixed_agents or ())), -1, np.int32)
+        self._drawn = as_drawn(self._fixed_agents or (), undrawn, self._mapping, self._mapping, [])
 
     def __repr__(self) -> str:
-        return f"PolicyAssigner({self._mapping!r}, {list(self.agents)}, num_envs={self.num_envs}, seed={self.seed})"
+        agents = reprlib.repr(list(self.agents))  # the first six
+        settings = f"num_envs={self.num_envs}, resample_every={self.cadence.resample_every}, seed={self.seed}"
+        return f"PolicyAssigner({self._mapping!r}, agents={agents}, {settings})"
 
     @property
     def mapping(self) -> PolicyMapping:
@@ -140,12 +141,24 @@ class PolicyAssigner:
         """
         return self._drawn.policy_ids
 
-    def assignment(self, row: int = 0) -> dict[Any, int]:
-        """Returns the assignment of one environment, agent to policy; empty before its first draw."""
-        integer("row", row, 0, self.num_envs - 1)
+    def assignment(self, row: int = 0, agents: Iterable[Hashable] | None = None) -> dict[Any, int]:
+        """Returns the assignment of one environment, agent to policy; empty before its first draw.
+
+        Args:
+            row: Row of the environment, >= 0.
+            agents: The agents to include. None: all.
+
+        Raises:
+            TypeError, ValueError, KeyError: If `row` is not a row, or if an agent has no seat.
+        """
+        if type(row) is not int or not 0 <= row < self.num_envs:
+            row = integer("row", row, 0, self.num_envs - 1)
         if self._draw_episode[row] < 0:
             return {}
-        return dict(zip(self._drawn.agents, self._drawn.policy_ids[row].tolist(), strict=True))
+        seats, policies = self._drawn.seats, self._drawn.policy_ids[row]
+        if agents is None:
+            return dict(zip(seats, policies.tolist(), strict=True))
+        return {agent: int(policies[seats[agent]]) for agent in agents}
 
     def begin_episodes(
         self,
@@ -154,7 +167,7 @@ class PolicyAssigner:
         seed: int | Sequence[int] | None = None,
         agents: Sequence[Hashable] | None = None,
     ) -> PolicyIds:
-        """Begins the next episode of some environments, and draws for those that resample.
+        """Begins the next episode of some environments, draws for those that resample, and returns `policy_ids`.
 
         Call it whenever environments have been reset. If it raises, no episode has begun and nothing has changed.
 
@@ -164,9 +177,6 @@ class PolicyAssigner:
                 assigner is pinned. Needs `rows=None`.
             agents: The current agents in seat order, if they were unknown at construction. A draw takes them as seats;
                 between draws, new agents join mid-episode.
-
-        Returns:
-            The new `policy_ids`.
 
         Raises:
             TypeError, ValueError: If an argument has the wrong type or is out of range, or if the mapping fails: the
@@ -182,12 +192,12 @@ class PolicyAssigner:
             source = Source(secrets.randbits(128))
         index = slice(None) if rows is None else row_numbers("rows", rows, self.num_envs)
         begun = np.zeros_like(self._episode) if restart else self._episode[index] + 1
-        due = self.cadence.due(begun) if restart else self._due(index, begun)
         drawing, episode = index, begun
-        if np.count_nonzero(due) < len(due):
-            drawing = np.flatnonzero(due) if isinstance(index, slice) else index[due]
-            episode = begun[due]
-
+        if not restart and (self.cadence.resample_every > 1 or self._repeats is not None):  # otherwise all draw
+            due = self._due(index, begun)
+            if np.count_nonzero(due) < len(due):
+                drawing = np.flatnonzero(due) if isinstance(index, slice) else index[due]
+                episode = begun[due]
         drawn = self._drawn
         numbers = Numbers(source, self.cadence, self.env_index)
         if len(episode):
@@ -197,24 +207,21 @@ class PolicyAssigner:
             drawn = joined(drawn, numbers, episode if len(episode) else self._draw_episode, agents)
         self._source, self._drawn = source, drawn  # nothing fails from here on
         self._draw_episode[drawing] = episode
-        if restart:
-            self._redraw_from = None
-        elif self._redraw_from is not None:
+        if self._redraw_from is not None:
             self._redraw_from[drawing] = NEVER
         if self._repeats is not None:
             self._repeats[index] = False
-        if isinstance(index, slice):
-            self._episode = begun
-        else:
-            self._episode[index] = begun
+        self._episode[index] = begun
         return drawn.policy_ids
 
     def add_agents(self, agents: Sequence[Hashable]) -> None:
         """Adds agents that join mid-episode in a single environment; they keep their policies until the next draw.
 
-        The mapping is called with the longer seat list, at the episode and with the weights of the draw, and only the
-        policies of the new agents are used. All other agents keep theirs.
-        It is an error if there are several environments, if no draw has been made, or if the mapping needs all seats.
+        The mapping assigns policies to the longer seat list, at the episode and with the weights of the draw. All other
+        agents keep their policies.
+
+        Raises:
+            ValueError: If there are several environments, if no draw has been made, or if the mapping needs all seats.
         """
         agents = in_order("agents", agents)
         if self._source is None:
@@ -242,12 +249,9 @@ class PolicyAssigner:
 
         Args:
             unfinished: Whether each environment is mid-episode, so that a resumed run repeats that episode: a bool, or
-                a boolean array of shape `(num_envs,)`. Ignored for environments without an episode since a state was
-                loaded.
+                bools of shape `(num_envs,)`. Ignored for environments without an episode since a state was loaded.
         """
-        midway = np.asarray(unfinished, np.bool_)
-        if self._repeats is not None:
-            midway = midway & ~self._repeats
+        midway = np.asarray(unfinished, np.bool_) & (True if self._repeats is None else ~self._repeats)
         episode = self._episode - np.broadcast_to(midway, self._episode.shape)
         redraw_from = np.full_like(episode, NEVER) if self._redraw_from is None else self._redraw_from
         state = AssignerState(self._source, episode, self._draw_episode, redraw_from, self._drawn)
@@ -260,7 +264,7 @@ class PolicyAssigner:
         that draw, agents that join mid-episode follow the new mapping.
 
         Args:
-            state: What `state_dict` returned, in this process or another.
+            state: A state from `state_dict`, of this or of another process.
 
         Raises:
             TypeError, ValueError: If `state` is damaged or does not fit this assigner. Nothing has changed then.
@@ -272,7 +276,6 @@ class PolicyAssigner:
         self._repeats = np.ones(self.num_envs, np.bool_)
 
     def _settings(self) -> dict[str, Any]:
-        """Returns the entries of a state that must be those of the assigner that loads it."""
         return settings_of(self._mapping, self.cadence, self.num_envs, self.env_index, self._fixed_agents)
 
     def _checked(self, mapping: MappingLike) -> PolicyMapping:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pz_policymap.arguments import MAX_INDEX, equal, seed_of
-from pz_policymap.assignment import Drawn, read_only
+from pz_policymap.assignment import Drawn, as_drawn, with_weights
 from pz_policymap.cadence import Cadence
 from pz_policymap.mappings.base import PolicyMapping
 from pz_policymap.mappings.representation import saved_text
@@ -73,7 +73,7 @@ def saved_state(state: AssignerState, settings: dict[str, Any]) -> dict[str, Any
             "episode": plain(state.draw_episode),
             "agents": list(state.drawn.agents),
             "policies": plain(state.drawn.policy_ids),
-            "weights": list(state.drawn.weights),
+            "weights": [np.asarray(weights).tolist() for weights in state.drawn.weights],
             "mapping": state.drawn.name,
         },
     }
@@ -106,15 +106,11 @@ def checked_state(state: Any, settings: dict[str, Any], mapping: PolicyMapping, 
     weights, drawn_by = _list(draw, "weights"), _entry(draw, "mapping")
     if not isinstance(drawn_by, str):
         raise ValueError(f"state does not fit: 'mapping' of the draw must be a string, got {drawn_by!r}")
-    is_drawn = draw_episode >= 0
-    if ((policy_ids >= 0) != is_drawn[:, None]).any() or (draw_episode > episode + 1).any():
-        raise ValueError("state does not fit: 'policies' and 'episode' of its draw contradict each other")
-    if source is None and is_drawn.any():
-        raise ValueError("state does not fit: it has a draw, which needs a seed, but seed=None")
     bound = mapping  # a draw of an earlier mapping is known by its text only; late agents then follow this one
-    if drawn_by == saved_text(mapping) and is_drawn.any():
-        bound = _bound(mapping, policy_ids[is_drawn], weights)
-    drawn = Drawn(agents, read_only(policy_ids), drawn_by, bound, weights)
+    may_join = num_envs == 1 and draw_episode[0] >= 0 and not mapping.needs_all_seats
+    if may_join and drawn_by == saved_text(mapping):
+        bound = _bound(mapping, weights)
+    drawn = as_drawn(agents, policy_ids, drawn_by, bound, weights)
     return AssignerState(source, episode, draw_episode, np.where(redraw < 0, NEVER, redraw), drawn)
 
 
@@ -130,15 +126,10 @@ def _source(state: Mapping[str, Any], pinned: Seed | None) -> Source | None:
     return source
 
 
-def _bound(mapping: PolicyMapping, policy_ids: NDArray[np.int32], weights: list[Any]) -> PolicyMapping:
-    """Returns the mapping of the latest draw with its weights, or raises if policies or weights do not fit it."""
-    # Some environments may still have the draw of an earlier mapping, but not all: the latest draw used this one.
-    highest = policy_ids.max(axis=1).min()
-    if mapping.num_policies is not None and highest >= mapping.num_policies:
-        raise ValueError(f"state does not fit: 'policies' must be below {mapping.num_policies}, got {highest}")
-    answers = iter(weights)
+def _bound(mapping: PolicyMapping, weights: list[Any]) -> PolicyMapping:
+    """Returns the mapping of the latest draw with its weights, or raises if they do not fit it."""
     try:
-        return mapping.bind(lambda _: next(answers))
+        return with_weights(mapping, weights)
     except Exception as error:
         raise ValueError(f"state does not fit: {mapping!r} does not accept its weights: {error!r}") from error
 

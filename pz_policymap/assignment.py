@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from pz_policymap.arguments import distinct_agents, in_order, seed_of
 from pz_policymap.cadence import Cadence
-from pz_policymap.mappings.base import PolicyMapping, WeightsFunction, checked_assign, named_error
+from pz_policymap.mappings.base import PolicyIds, PolicyMapping, WeightsFunction, checked_assign, named_error
 from pz_policymap.mappings.conversion import MappingLike, as_mapping
 from pz_policymap.mappings.representation import saved_text
+from pz_policymap.mappings.weighted import Answer
 from pz_policymap.randomness.draw import Draw, counters
 from pz_policymap.randomness.philox import IntArray, Source
-
-PolicyIds = NDArray[np.int32]
 
 _CHUNK = 16384  # environments drawn at a time, so that the temporaries of a mapping stay in cache
 
@@ -25,23 +25,42 @@ class Drawn(NamedTuple):
     """The assignments in force.
 
     Attributes:
-        agents: The seats, late agents at the end.
+        seats: The seat of every agent; late agents are added at the end.
         policy_ids: The policy of every seat, read-only, shape `(num_envs, num_seats)`.
         rule: The mapping of the latest draw; its text if the draw was made before a restart.
-        bound: The same mapping with numbers in place of weights callables.
-        weights: Those numbers, in the order of the calls.
+        bound: The mapping that late agents follow, with numbers in place of weights callables.
+        weights: Those numbers, in the order of the calls; none where agents cannot join.
+        ahead: `policy_ids` and the policies of seats that are still free, shape `(num_envs, >= num_seats)`.
     """
 
-    agents: tuple[Any, ...]
+    seats: dict[Any, int]
     policy_ids: PolicyIds
     rule: PolicyMapping | str
     bound: PolicyMapping
     weights: list[Any]
+    ahead: PolicyIds
+
+    @property
+    def agents(self) -> tuple[Any, ...]:
+        """The agents in seat order."""
+        return tuple(self.seats)
 
     @property
     def name(self) -> str:
         """The text of the mapping of the latest draw."""
         return self.rule if isinstance(self.rule, str) else saved_text(self.rule)
+
+
+def as_drawn(
+    agents: Iterable[Hashable],
+    policy_ids: PolicyIds,
+    rule: PolicyMapping | str,
+    bound: PolicyMapping,
+    weights: list[Any],
+) -> Drawn:
+    """Returns assignments that nothing was drawn ahead for; makes `policy_ids` read-only."""
+    seats = {agent: seat for seat, agent in enumerate(agents)}
+    return Drawn(seats, read_only(policy_ids), rule, bound, weights, policy_ids)
 
 
 class Numbers(NamedTuple):
@@ -53,7 +72,7 @@ class Numbers(NamedTuple):
 
     def draw(self, rows: IntArray, episode: IntArray, agents: tuple[Any, ...]) -> Draw:
         """Returns the draw of these rows at these episodes."""
-        return Draw(self.source, agents, rows + self.env_index, episode, self.cadence)
+        return Draw(self.source, agents, rows + self.env_index if self.env_index else rows, episode, self.cadence)
 
 
 def assignments(
@@ -160,8 +179,13 @@ def redrawn(
     else:
         policy_ids = before.policy_ids.copy()
     envs = np.arange(num_envs) if isinstance(rows, slice) else rows
-    bound, weights = draw_policies(rule, numbers, envs, episode, agents, policy_ids, rows)
-    return Drawn(agents, read_only(policy_ids), rule, bound, weights)
+    bound, answers = draw_policies(rule, numbers, envs, episode, agents, policy_ids, rows)
+    if num_envs > 1 or rule.needs_all_seats:  # agents cannot join
+        return as_drawn(agents, policy_ids, rule, rule, [])
+    weights = [answer.kept(whole=not rule.is_own) for answer in answers]
+    if any(answer.ndim > 1 for answer in answers):
+        bound = with_weights(rule, weights)
+    return as_drawn(agents, policy_ids, rule, bound, weights)
 
 
 def draw_policies(
@@ -172,7 +196,7 @@ def draw_policies(
     agents: tuple[Any, ...],
     out: PolicyIds,
     rows: IntArray | slice,
-) -> tuple[PolicyMapping, list[Any]]:
+) -> tuple[PolicyMapping, list[Answer]]:
     """Draws the policies of some environments into rows of `out`, in chunks that stay in cache.
 
     Args:
@@ -185,25 +209,34 @@ def draw_policies(
         rows: The row of `out` of each environment; a slice: rows in order.
 
     Returns:
-        The mapping with numbers in place of weights callables, and those numbers in the order of the calls.
+        The mapping with the answers of weights callables in their place, and the answers in the order of the calls.
     """
-    weights: list[Any] = []
+    answers: list[Answer] = []
 
-    def ask(function: WeightsFunction) -> Any:
-        weights.append(np.asarray(function()).tolist())
-        return weights[-1]
+    def ask(function: WeightsFunction) -> Answer:
+        answers.append(Answer.of(function))
+        return answers[-1]
 
-    bound = rule
+    if not len(episode):
+        return rule, answers
+    draw = numbers.draw(envs, episode, agents)
+    try:
+        bound = rule.bind(ask)
+    except Exception as error:
+        raise named_error(error, rule, draw) from error
+    if len(episode) <= _CHUNK:
+        out[rows] = checked_assign(bound, draw)
+        return bound, answers
     for start in range(0, len(episode), _CHUNK):
-        part = slice(start, min(start + _CHUNK, len(episode)))
-        draw = numbers.draw(envs[part], episode[part], agents)
-        if start == 0:
-            try:
-                bound = rule.bind(ask)
-            except Exception as error:
-                raise named_error(error, rule, draw) from error
-        out[part if isinstance(rows, slice) else rows[part]] = checked_assign(bound, draw)
-    return bound, weights
+        part = slice(start, start + _CHUNK)
+        out[part if isinstance(rows, slice) else rows[part]] = checked_assign(bound, draw.only(part))
+    return bound, answers
+
+
+def with_weights(rule: PolicyMapping, weights: Iterable[Any]) -> PolicyMapping:
+    """Returns the mapping with these numbers in place of its weights callables, in the order of the calls."""
+    answers = iter(weights)
+    return rule.bind(lambda _: next(answers))
 
 
 def joined(drawn: Drawn, numbers: Numbers, draw_episode: IntArray, agents: Sequence[Hashable]) -> Drawn:
@@ -211,19 +244,38 @@ def joined(drawn: Drawn, numbers: Numbers, draw_episode: IntArray, agents: Seque
 
     The mapping is called with the longer seat list at the episode of the draw, and only the new seats are used.
     """
-    late = [agent for agent in dict.fromkeys(agents) if agent not in drawn.agents]
-    if not late:
+    if all(map(drawn.seats.__contains__, agents)):
         return drawn
+    late = [agent for agent in dict.fromkeys(agents) if agent not in drawn.seats]
     if len(drawn.policy_ids) > 1:
-        raise ValueError(f"agents must be the same in all environments, got {late}, not among {list(drawn.agents)}")
+        raise ValueError(f"agents must be the same in all environments, got {late}, not among {list(drawn.seats)}")
     if drawn.bound.needs_all_seats:
         raise ValueError(f"{drawn.name} needs to know all seats, but agents {late} joined mid-episode")
-    longer = (*drawn.agents, *late)
-    drawn.bound.check(longer)
-    draw = numbers.draw(np.zeros(1, np.int64), draw_episode, longer)
-    policies = checked_assign(drawn.bound, draw)[:, len(drawn.agents) :]
-    policy_ids = np.concatenate([drawn.policy_ids, policies], axis=1, dtype=np.int32)
-    return drawn._replace(agents=longer, policy_ids=read_only(policy_ids))
+    num_seats = len(drawn.seats) + len(late)
+    ahead = drawn.ahead
+    if num_seats > ahead.shape[1]:
+        ahead = _drawn_ahead(drawn, numbers, draw_episode, late)
+    for agent in late:  # nothing fails from here on
+        drawn.seats[agent] = len(drawn.seats)
+    return drawn._replace(policy_ids=read_only(ahead[:, :num_seats]), ahead=ahead)
+
+
+def _drawn_ahead(drawn: Drawn, numbers: Numbers, draw_episode: IntArray, late: list[Hashable]) -> PolicyIds:
+    """Returns the policies of all seats and of these late agents.
+
+    If names do not matter, it returns those of as many free seats, so that many agents cost the same when they join one
+    by one as when they join together.
+    """
+    agents = (*drawn.seats, *late)
+    drawn.bound.check(agents)
+    if not drawn.bound.reads_agents:
+        with suppress(TypeError, ValueError):  # there may be no policies for more seats
+            drawn.bound.check(agents * 2)
+            agents *= 2
+    draw = numbers.draw(np.zeros(1, np.int64), draw_episode, agents)
+    policy_ids = np.array(checked_assign(drawn.bound, draw), np.int32)
+    policy_ids[:, : len(drawn.seats)] = drawn.policy_ids
+    return policy_ids
 
 
 def read_only(policy_ids: PolicyIds) -> PolicyIds:

@@ -44,7 +44,7 @@ class Cadence:
         """Returns whether each episode begins with a draw."""
         every, warmup = self.resample_every, self.warmup_episodes
         if every == 1:
-            return np.ones(episode.shape, np.bool_)
+            return episode >= 0
         due: NDArray[np.bool_] = episode // every * every == episode  # NumPy divides faster than it takes remainders
         return due | (episode < warmup) if warmup else due
 

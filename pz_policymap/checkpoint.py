@@ -1,8 +1,11 @@
 """`save` and `load`: the states of several objects in one atomic, versioned checkpoint file.
 
-The file is a NumPy archive without pickle: arrays, and one JSON text for everything else. Loading a
-file of any origin executes nothing and takes no more memory than the file is long. It is written to a temporary file
-in the same folder, flushed to disk and renamed, so that the path always holds a complete checkpoint.
+    pm.save(path, env=env, payoff=payoff)
+    env.load_state_dict(pm.load(path)["env"])
+
+The file is a NumPy archive without pickle: arrays, and one JSON text for everything else. Loading a file of any origin
+executes nothing and takes no more memory than the size of the file. It is written to a temporary file in the same
+folder, flushed to disk and renamed, so that the path always holds a complete checkpoint.
 """
 
 from __future__ import annotations
@@ -36,7 +39,8 @@ def save(path: str | os.PathLike[str], **parts: HasState | dict[str, Any]) -> No
 
     Args:
         path: The file; an existing one is replaced.
-        **parts: The objects to save, by name. Each has a `state_dict()` or is a state.
+        **parts: The objects to save, by name: wrapped environments, ledgers, pools, anything with a `state_dict()`. Or
+            states.
 
     Raises:
         TypeError: If a part has no state, or if a state holds a value that is neither plain nor an array.
@@ -46,10 +50,13 @@ def save(path: str | os.PathLike[str], **parts: HasState | dict[str, Any]) -> No
     Example:
         >>> import tempfile
         >>> import pz_policymap as pm
-        >>> assigner = pm.PolicyAssigner(4, agents=["red", "blue"], seed=0)
+        >>> from mpe2 import simple_spread_v3
+        >>> env, payoff = pm.wrap(simple_spread_v3.parallel_env(), 4, seed=0), pm.Payoff(4)
         >>> path = tempfile.mkdtemp() + "/run.npz"
-        >>> pm.save(path, assigner=assigner)
-        >>> assigner.load_state_dict(pm.load(path)["assigner"])
+        >>> pm.save(path, env=env, payoff=payoff)
+        >>> states = pm.load(path)
+        >>> env.load_state_dict(states["env"])
+        >>> payoff.load_state_dict(states["payoff"])
     """
     if not parts:
         raise ValueError("parts must be at least one object by name, such as env=env, got none")
@@ -57,7 +64,9 @@ def save(path: str | os.PathLike[str], **parts: HasState | dict[str, Any]) -> No
     for name, part in parts.items():
         state = part if isinstance(part, dict) else getattr(part, "state_dict", lambda: None)()
         if not isinstance(state, dict):
-            raise TypeError(f"{name} must be a state or have a state_dict(), got {part!r}")
+            raise TypeError(
+                f"{name} must have a state_dict(), such as a wrapped environment, or be a state, got {part!r}"
+            )
         states[name] = state
     arrays: list[NDArray[Any]] = []
     text = json.dumps({"format": FORMAT, "states": _packed(states, "states", arrays)})
@@ -67,9 +76,9 @@ def save(path: str | os.PathLike[str], **parts: HasState | dict[str, Any]) -> No
     try:
         with beside.open("xb") as file:
             with zipfile.ZipFile(file, "w") as archive:
-                archive.writestr(_TEXT, text)
+                archive.writestr(zipfile.ZipInfo(_TEXT), text)  # without the time: equal states are equal bytes
                 for number, array in enumerate(arrays):
-                    with archive.open(f"{number}.npy", "w", force_zip64=True) as member:
+                    with archive.open(zipfile.ZipInfo(f"{number}.npy"), "w", force_zip64=True) as member:
                         np.lib.format.write_array(member, array, allow_pickle=False)
             file.flush()
             os.fsync(file.fileno())
@@ -96,7 +105,8 @@ def load(path: str | os.PathLike[str]) -> dict[str, dict[str, Any]]:
             content = json.loads(archive.read(_TEXT))
             version = content["format"]
             if version == FORMAT:
-                states: dict[str, dict[str, Any]] = _unpacked(content["states"], archive, set())
+                arrays = [_array(archive, f"{number}.npy") for number in range(len(archive.namelist()) - 1)]
+                states: dict[str, dict[str, Any]] = _unpacked(content["states"], arrays)
                 if not isinstance(states, dict) or not all(isinstance(state, dict) for state in states.values()):
                     raise TypeError(f"states must be a dict of dicts, got {states!r}")
                 return states
@@ -132,21 +142,17 @@ def _packed(value: Any, where: str, arrays: list[NDArray[Any]]) -> Any:
     raise TypeError(f"{where} cannot be saved: {value!r} ({type(value).__name__})")
 
 
-def _unpacked(value: Any, archive: zipfile.ZipFile, taken: set[int]) -> Any:
-    """The inverse of `_packed`; `taken` holds the numbers of the arrays read so far."""
+def _unpacked(value: Any, arrays: list[NDArray[Any]]) -> Any:
+    """Returns the state that `_packed` took apart."""
     if isinstance(value, list):
-        return [_unpacked(item, archive, taken) for item in value]
+        return [_unpacked(item, arrays) for item in value]
     if not isinstance(value, dict):
         return value
     if _TUPLE in value:
-        return tuple(_unpacked(item, archive, taken) for item in value[_TUPLE])
+        return tuple(_unpacked(item, arrays) for item in value[_TUPLE])
     if _ARRAY in value:
-        number = int(value[_ARRAY])
-        if number in taken:
-            raise ValueError(f"array {number} is used more than once")
-        taken.add(number)
-        return _array(archive, f"{number}.npy")
-    return {key: _unpacked(item, archive, taken) for key, item in value.items()}
+        return arrays[value[_ARRAY]]
+    return {key: _unpacked(item, arrays) for key, item in value.items()}
 
 
 def _array(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:

@@ -7,6 +7,7 @@ import os
 import random
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -46,11 +47,39 @@ def draws_globally(observation: Any, agent: Any, info: Any) -> int:
     return int(free[random.randrange(len(free))])
 
 
+def draws_from_numpy(observation: Any, agent: Any, info: Any) -> int:
+    return int(np.random.choice(np.flatnonzero(observation["action_mask"])))  # noqa: NPY002  # on purpose
+
+
+def always(move: int) -> Any:
+    """Returns a policy that makes one move."""
+    return lambda observation, agent, info: move
+
+
+def loads(path: str, log: str = "") -> Any:
+    """Returns a policy from a file that holds "first" or "last"; adds the process to a log."""
+    if log:
+        with open(log, "a", encoding="utf-8") as file:  # noqa: PTH123  # appended by several processes
+            file.write(f"{os.getpid()}\n")
+    name = Path(path).read_text(encoding="utf-8")
+    return {"first": first_free, "last": last_free}[name]
+
+
 class Remembers:
     """A class without constructor arguments."""
 
     def __call__(self, observation: Any, agent: Any, info: Any) -> int:
         return first_free(observation, agent, info)
+
+
+class Move:
+    """A class with one constructor argument."""
+
+    def __init__(self, move: int) -> None:
+        self.move = move
+
+    def __call__(self, observation: Any, agent: Any, info: Any) -> int:
+        return self.move
 
 
 class Needs:

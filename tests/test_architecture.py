@@ -37,14 +37,14 @@ ROOMS = (
     "policies",
     "recording",
     "learner",
+    "plots",
     "evaluation",
     "checking",
-    "plots",
     "adapters",
     "cli",
 )
 CORE = {"gymnasium", "numpy", "pettingzoo", "typing_extensions"}
-EXTRAS = {"cli": {"matplotlib", "rich"}, "results": {"scipy"}, "plots": {"matplotlib"}}
+EXTRAS = {"cli": {"matplotlib", "rich"}, "evaluation": {"matplotlib"}, "results": {"scipy"}, "plots": {"matplotlib"}}
 KNOW_NO_ENVIRONMENT = ("arguments", "cadence", "checkpoint", "batching", "results", "randomness", "mappings", "plots")
 
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import pz_policymap as pm
 from pz_policymap import ByEnvIndex, Draw, Fixed, FromFunction, PolicyAssigner, PolicyMapping, Shared, Uniform, Weighted
 from pz_policymap.cadence import Cadence
 
@@ -314,10 +315,32 @@ class TestFaults:
         with pytest.raises(ValueError, match="^policy must hold every agent, got no policy for 'b'"):
             Mine(Fixed({"a": 0})).check(("a", "b"))
 
-    def test_a_rule_that_nests_weights_and_does_not_bind_them_is_told_so(self):
-        assigner_of(Mine(Uniform(4))).begin_episodes()
-        with pytest.raises(TypeError, match="Mine must define bind"):
-            assigner_of(Mine(Weighted(lambda: [1, 1]))).begin_episodes()
+    def test_weights_in_a_plain_attribute_of_a_mapping_are_bound(self):
+        weights = [1, 0]
+        assigner = assigner_of(Mine(Weighted(lambda: weights)))
+        assigner.begin_episodes()
+        weights[:] = [0, 1]
+        assigner.add_agents(["late"])
+        assert assigner.policy_ids.tolist() == [[0, 0, 0, 0]]
+        assert assigner.begin_episodes(seed=1) is assigner.policy_ids
+
+    def test_weights_out_of_reach_of_the_default_bind_raise(self):
+        class Hidden(Mine):
+            def __init__(self, inner):
+                self.make = lambda: inner
+
+            @property
+            def children(self):
+                return (self.make(),)
+
+        assigner_of(Hidden(Uniform(4)))
+        with pytest.raises(TypeError, match="Hidden must define bind, because its child Weighted.* reads weights"):
+            assigner_of(Hidden(Weighted(lambda: [1, 1]))).begin_episodes()
+
+    def test_bind_drops_what_was_computed_from_the_old_children(self):
+        rule = pm.Focal(Uniform(2), Weighted(lambda: [1, 1, 1]))
+        assert rule.num_policies is None
+        assert rule.bind(lambda function: function()).num_policies == 3
 
     def test_a_mapping_that_raises_leaves_everything_and_is_asked_again(self):
         calls = []

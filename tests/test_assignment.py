@@ -1,5 +1,7 @@
 """`assignments`: the pure function equals what every wrapper assigns."""
 
+import pickle
+
 import numpy as np
 import pytest
 from mpe2 import simple_tag_v3
@@ -40,6 +42,18 @@ def settings(mapping):
     return [cadence for cadence in CADENCES if not (isinstance(mapping, pm.RoundRobin) and len(cadence) > 1)]
 
 
+SETTLED = [  # mappings that agents may join mid-episode
+    *(
+        m
+        for m in MAPPINGS
+        if not (m.needs_all_seats or isinstance(m, pm.FromFunction) or getattr(m, "replace", 1) is False)
+    ),
+    pm.Uniform(60, replace=False),
+    pm.Uniform(4, mix=False),
+    pm.Focal(pm.Fixed(0), pm.Shared(pm.Uniform(5)), num_focal=2, rotate=False),
+    pm.Roles({"adversary": pm.Uniform(9), "agent": pm.Teams(pm.Uniform(4), lambda agent: int(agent[-1]))}),
+]
+CROWD = [f"{name}_{number}" for number in range(25) for name in ("adversary", "agent")]
 CASES = [pytest.param(m, c, id=f"{type(m).__name__}{i}-{'-'.join(map(str, c.values()))}")
          for i, m in enumerate(MAPPINGS) for c in settings(m)]  # fmt: skip
 
@@ -111,3 +125,67 @@ def test_batches_beyond_one_chunk_equal_single_draws():
 def test_bad_arguments_are_named(arguments, error, message):
     with pytest.raises(error, match=message):
         pm.assignments(pm.Balanced(3, num_envs=8), AGENTS, **arguments)
+
+
+@pytest.mark.parametrize("at_once", [1, 3])
+@pytest.mark.parametrize("mapping", SETTLED, ids=repr)
+def test_agents_that_join_one_by_one_get_the_policies_of_the_longer_seat_list(mapping, at_once):
+    assigner = pm.PolicyAssigner(mapping, None, seed=7, env_index=3)
+    assigner.begin_episodes(agents=CROWD[:2])
+    kept = assigner.policy_ids
+    for first in range(2, len(CROWD), at_once):
+        assigner.add_agents(CROWD[: first + at_once])  # known agents change nothing
+    expected = pm.assignments(mapping, CROWD, seed=7, env_index=3).tolist()
+    assert assigner.policy_ids.tolist() == [expected]
+    assert assigner.assignment(agents=["agent_24", "agent_0"]) == {"agent_24": expected[-1], "agent_0": expected[1]}
+    assert kept.tolist() == [expected[:2]]
+
+
+def test_joining_beyond_the_number_of_distinct_policies_raises_and_changes_nothing():
+    assigner = pm.PolicyAssigner(pm.Uniform(5, replace=False), None, seed=0)
+    assigner.begin_episodes(agents=CROWD[:1])
+    for agent in CROWD[1:5]:
+        assigner.add_agents([agent])
+    assert sorted(assigner.policy_ids[0].tolist()) == [0, 1, 2, 3, 4]
+    before = assigner.assignment()
+    with pytest.raises(ValueError, match="got 5 policies for 6 seats"):
+        assigner.add_agents([CROWD[5]])
+    assert assigner.assignment() == before
+    assert assigner.agents == tuple(CROWD[:5])
+
+
+class Counted(pm.Uniform):
+    """Counts the seats that it draws."""
+
+    seats = 0
+
+    def assign(self, draw):
+        Counted.seats += draw.num_seats
+        return super().assign(draw)
+
+
+def test_cost_of_joining_agents_does_not_grow_with_the_agents_before():
+    Counted.seats = 0
+    assigner = pm.PolicyAssigner(Counted(4), None, seed=0)
+    assigner.begin_episodes(agents=["v0"])
+    for number in range(1, 2000):
+        assigner.add_agents([f"v{number}"])
+    assert Counted.seats < 4 * 2000
+
+
+def test_cost_of_new_agents_in_each_episode_of_a_block_does_not_grow_with_those_gone():
+    Counted.seats = 0
+    assigner = pm.PolicyAssigner(Counted(4), None, seed=0, resample_every=10**6)
+    for episode in range(400):
+        assigner.begin_episodes(agents=[f"{episode}_{number}" for number in range(5)])
+    assert Counted.seats < 4 * 2000
+
+
+def test_joining_agents_survive_a_copy_of_the_assigner():
+    assigner = pm.PolicyAssigner(1000, None, seed=0)
+    assigner.begin_episodes(agents=["a"])
+    assigner.add_agents(["b", "c"])
+    other = pickle.loads(pickle.dumps(assigner))
+    for one in (assigner, other):
+        one.add_agents(["d", "e", "f", "g"])
+        assert one.policy_ids[0].tolist() == pm.assignments(1000, ["a", "b", "c", "d", "e", "f", "g"], seed=0).tolist()

@@ -1,4 +1,4 @@
-"""The command line: `pz-policymap preview`, `run`, `tournament` and `check`."""
+"""The command line: `pz-policymap preview`, `run`, `tournament`, `merge` and `check`."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ examples:
   pz-policymap preview 'Focal(Fixed(0), Uniform(4))'    assignments, and each policy's share
   pz-policymap run mpe2.simple_tag_v3 --policies 4      play episodes, with random policies
   pz-policymap tournament classic/tictactoe-v3 --policies random my_bots:first_free
+  pz-policymap merge shard*.jsonl --into games.jsonl    join the shards of a tournament
   pz-policymap check my.module:make_env                 does my environment work with this?
 
 pz-policymap COMMAND --help tells more. Exit codes: 0 fine, 1 it failed or problems were found, 2 not understood,
@@ -67,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     from pz_policymap import __version__
-    from pz_policymap.cli import check, preview, run, tournament
+    from pz_policymap.cli import check, merge, preview, run, tournament
 
     parser = argparse.ArgumentParser(
         prog="pz-policymap",
@@ -79,7 +80,7 @@ def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--version", action="version", version=f"pz-policymap {__version__}")
     parser.set_defaults(run=lambda _: _helped(parser))
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command")
-    for command in (preview, run, tournament, check):
+    for command in (preview, run, tournament, merge, check):
         command.add(commands)
     return parser.parse_args(arguments)
 

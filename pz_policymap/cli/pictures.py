@@ -53,6 +53,14 @@ class Picture:
             figure.subplots(1, len(parts), squeeze=False, width_ratios=widths)[0], parts, strict=True
         ):
             part(axes)
+        self.save(figure)
+
+    def save(self, figure: Any) -> None:
+        """Writes a figure of matplotlib.
+
+        Raises:
+            CommandError: If the file cannot be written.
+        """
         try:
             figure.savefig(self._path, dpi=150)
         except OSError as error:

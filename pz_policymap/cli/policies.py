@@ -1,9 +1,10 @@
-"""Policies by name: `random`, or `my.module:function`."""
+"""Policies by name: `random`, `my.module:function`, or `my.module:factory('v2.zip')`."""
 
 from __future__ import annotations
 
+import ast
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from pz_policymap.cli.errors import CommandError, UsageError, told
@@ -37,35 +38,106 @@ def policies_named(names: Sequence[str]) -> list[Any]:
     """Returns the policies: functions of observation, agent and info, or objects with `predict`.
 
     Args:
-        names: Each `random` or `module:name`. A class is instantiated without arguments.
+        names: Each `random`, `module:name` or `module:name(arguments)`. A class is instantiated.
 
     Raises:
-        UsageError: If there is no such policy, or if it is not a policy.
-        CommandError: If its module cannot be imported, or if a class cannot be made.
+        UsageError: If the name does not exist, or if it is not a policy.
+        CommandError: If its module cannot be imported, or if it cannot be made.
     """
-    return [name if name == RANDOM else policy_named(name) for name in names]
+    return [name if name == RANDOM else entrant_named(name).load() for name in names]
 
 
-def entrants_named(names: Sequence[str]) -> dict[str, Any]:
-    """Returns entrants that each worker process imports by name; a repeated name gets a number.
+def entrants_named(names: Sequence[str], folder: str | None = None, loader: str | None = None) -> dict[str, Any]:
+    """Returns entrants that each worker process loads by name; a repeated name gets a number.
+
+    Args:
+        names: As in `policies_named`.
+        folder: A folder of checkpoints, each an entrant under the name of its file; None: none.
+        loader: `module:function` that returns the policy of a checkpoint's path.
+
+    Raises:
+        UsageError: If only one of `folder` and `loader` is given, or if the folder holds no files.
 
     Example:
-        >>> entrants_named(["random", "random", "bots:greedy"])
-        {'random': 'random', 'random-2': 'random', 'bots:greedy': Entrant(policy_named, 'bots:greedy')}
+        >>> entrants_named(["random", "random", "bots:load('v2.zip')"])
+        {'random': 'random', 'random-2': 'random', "bots:load('v2.zip')": Entrant(made, 'bots:load', 'v2.zip')}
     """
     entrants: dict[str, Any] = {}
     for place, name in enumerate(names):
         repeats = names[:place].count(name)
         key = f"{name}-{repeats + 1}" if repeats else name
-        entrants[key] = name if name == RANDOM else Entrant(policy_named, name)
+        entrants[key] = name if name == RANDOM else entrant_named(name)
+    if (folder is None) != (loader is None):
+        raise UsageError("--checkpoints and --loader must be given together")
+    if folder is not None and loader is not None:
+        try:
+            checkpoints = Entrant.from_folder(folder, _Loader(loader))
+        except ValueError as error:
+            raise UsageError(f"--checkpoints: {told(error)}") from error
+        if twice := sorted(entrants.keys() & checkpoints.keys()):
+            raise UsageError(
+                f"--checkpoints: {folder} holds a file with the name of another policy: {', '.join(twice)}"
+            )
+        entrants |= checkpoints
     return entrants
 
 
-def policy_named(name: str) -> Any:
-    """Returns the policy that `module:name` names; errors as in `policies_named`."""
+class _Loader:
+    """Loads a checkpoint by the function that a name stands for; it can be sent to another process."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __call__(self, path: str) -> Any:
+        return made(self._name, path)
+
+
+def entrant_named(name: str) -> Entrant:
+    """Returns what `module:name` or `module:name(arguments)` stands for, to be loaded later.
+
+    Raises:
+        UsageError: If the arguments are not literals.
+    """
+    path, bracket, _ = name.partition("(")
+    if not bracket:
+        return Entrant(named, name)
+    try:
+        call = ast.parse(name.partition(":")[2], mode="eval").body
+        if not isinstance(call, ast.Call):
+            raise ValueError("it is not a call")
+        positional = [ast.literal_eval(argument) for argument in call.args]
+        keywords = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords}
+    except (ValueError, SyntaxError) as error:
+        raise UsageError(
+            f"policy {name!r} must be module:function or module:factory('v2.zip'), with literals"
+        ) from error
+    return Entrant(made, path, *positional, **keywords)
+
+
+def named(name: str) -> Any:
+    """Returns the policy that `module:name` stands for; a class is instantiated."""
     policy = object_named("policy", name)
-    if inspect.isclass(policy):
-        policy = _made(name, policy)
+    return made(name) if inspect.isclass(policy) else _checked(name, policy)
+
+
+def made(name: str, *args: Any, **kwargs: Any) -> Any:
+    """Returns the policy that a class or a factory makes."""
+    factory = object_named("policy", name)
+    try:
+        inspect.signature(factory).bind(*args, **kwargs)
+    except TypeError as error:
+        raise UsageError(f"policy {name!r} cannot be made with these arguments: {told(error)}") from error
+    except ValueError:
+        pass  # some classes written in C have no signature
+    try:
+        policy = factory(*args, **kwargs)
+    except Exception as error:
+        raise CommandError(f"policy {name!r} cannot be made: {told(error)}") from error
+    return _checked(name, policy)
+
+
+def _checked(name: str, policy: Any) -> Any:
+    """Returns a policy, or raises a UsageError if it is not one."""
     if callable(getattr(policy, "predict", None)):
         return policy
     if not callable(policy):
@@ -78,17 +150,3 @@ def policy_named(name: str) -> Any:
     except ValueError:
         pass  # some functions written in C have no signature
     return policy
-
-
-def _made(name: str, kind: Callable[[], Any]) -> Any:
-    """Returns an object of a class."""
-    try:
-        inspect.signature(kind).bind()
-    except TypeError as error:
-        raise UsageError(f"policy {name!r} is a class that cannot be made without arguments: {told(error)}") from error
-    except ValueError:
-        pass  # some classes written in C have no signature
-    try:
-        return kind()
-    except Exception as error:
-        raise CommandError(f"policy {name!r} cannot be made: {told(error)}") from error

@@ -18,7 +18,7 @@ from pz_policymap.cli.mappings import mapping_from
 from pz_policymap.cli.options import add_cadence, add_command, add_number, add_outputs, at_least
 from pz_policymap.cli.pictures import picture_at
 from pz_policymap.cli.tables import console, policy_style, show, show_json, show_table
-from pz_policymap.mappings.base import PolicyMapping
+from pz_policymap.mappings.base import PolicyIds, PolicyMapping
 
 _TEXT = """
 Shows which policy controls which agent under a mapping, and each policy's share of the seats.
@@ -112,7 +112,7 @@ def _agents(text: str) -> list[str]:
     return names
 
 
-def _drawn(mapping: PolicyMapping, agents: Sequence[str], options: argparse.Namespace) -> NDArray[np.int32]:
+def _drawn(mapping: PolicyMapping, agents: Sequence[str], options: argparse.Namespace) -> PolicyIds:
     """Returns the policies of all episodes, shape `(episodes, envs, agents)`; says when the mapping is not pure."""
     cadence = {"resample_every": options.resample_every, "warmup_episodes": options.warmup_episodes}
     episodes = np.arange(options.episodes)[:, None]
@@ -142,7 +142,7 @@ def _long_run(mapping: PolicyMapping, agents: Sequence[str], options: argparse.N
     return shares
 
 
-def _show_draws(drawn: NDArray[np.int32], agents: Sequence[str], options: argparse.Namespace) -> None:
+def _show_draws(drawn: PolicyIds, agents: Sequence[str], options: argparse.Namespace) -> None:
     cadence = Cadence(options.resample_every, options.warmup_episodes)
     starts = np.flatnonzero(cadence.due(np.arange(len(drawn)))).tolist()
     ends = [*starts[1:], len(drawn)]
@@ -172,7 +172,7 @@ def _show_draws(drawn: NDArray[np.int32], agents: Sequence[str], options: argpar
         show(f"... and {left_out} more rows (--rows)")
 
 
-def _show_shares(drawn: NDArray[np.int32], counts: NDArray[np.int64], ideal: NDArray[np.float64]) -> None:
+def _show_shares(drawn: PolicyIds, counts: NDArray[np.int64], ideal: NDArray[np.float64]) -> None:
     shares = counts / counts.sum()
     rows, styles = [], []
     for policy, (count, share, due) in enumerate(zip(counts.tolist(), shares.tolist(), ideal.tolist(), strict=True)):

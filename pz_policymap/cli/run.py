@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator
-from typing import Any
 
 import pz_policymap as pm
 from pz_policymap.cli.environments import EnvName, settings_from
@@ -23,9 +22,8 @@ from pz_policymap.cli.options import (
 from pz_policymap.cli.pictures import labels_of, picture_at
 from pz_policymap.cli.policies import RANDOM, policies_named, policy_names
 from pz_policymap.cli.progress import progress
-from pz_policymap.cli.tables import policy_style, show_json, show_table
+from pz_policymap.cli.tables import show, show_json
 from pz_policymap.evaluation.episode_loop import PlayError
-from pz_policymap.evaluation.standings import standings
 from pz_policymap.mappings.base import PolicyMapping
 
 _TEXT = """
@@ -44,7 +42,6 @@ examples:
   pz-policymap run mpe2.simple_tag_v3 --mapping 'Teams(Uniform(4))' --teams --set max_cycles=50
   pz-policymap run my.module:make_env --policies 2 --payoff payoff.npz --plot payoff.png
 """
-_WINDOW = 100_000  # episodes per policy that the mean returns are over, at most
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -76,9 +73,7 @@ def run(options: argparse.Namespace) -> int:
     check_folder("--payoff", options.payoff)
     name = EnvName(options.env, options.api, settings_from(options.set))
     bare = name()
-    payoff = pm.Payoff(len(names))
-    statistics = pm.PolicyStatistics(len(names))
-    means = pm.PolicyStatistics(len(names), window=min(options.episodes, _WINDOW))
+    result = pm.PlayResult(names)
     try:
         env = pm.wrap(
             bare,
@@ -97,55 +92,50 @@ def run(options: argparse.Namespace) -> int:
         )
     except (TypeError, ValueError) as error:
         raise UsageError(told(error)) from error
-    _play(options, episodes, payoff, statistics, means)
-    _show(options, mapping, names, payoff, statistics, means)
+    _play(options, episodes, result)
+    if options.json:
+        show_json({"env": options.env, "mapping": repr(mapping), "seed": options.seed, **result.as_dict()})
+    else:
+        show(f"{result}")
     if picture:
         from pz_policymap import plots
 
         tall = max(3.5, 0.35 * len(names))
         labels = labels_of(names)
         picture.draw(
-            lambda axes: plots.payoff(axes, payoff, labels),
-            lambda axes: plots.shares(axes, statistics.steps, names=labels),
+            lambda axes: plots.payoff(axes, result.payoff, labels),
+            lambda axes: plots.shares(axes, result.statistics.steps, names=labels),
             sizes=[(tall + 1.5, tall), (5.0, tall)],
         )
     name.close(env)  # last: its errors lose nothing
     return 0
 
 
-def _play(
-    options: argparse.Namespace,
-    episodes: Iterator[pm.Episode],
-    payoff: pm.Payoff,
-    statistics: pm.PolicyStatistics,
-    means: pm.PolicyStatistics,
-) -> None:
+def _play(options: argparse.Namespace, episodes: Iterator[pm.Episode], result: pm.PlayResult) -> None:
     """Plays the episodes, and saves the ledgers of the finished ones even if it is interrupted."""
     played = 0
     try:
         with progress("episodes", options.episodes) as advance:
             for episode in episodes:
-                payoff.record(episode)
-                statistics.record(episode)
-                means.record(episode)
+                result.record(episode)
                 played += 1
                 advance()
     except BaseException as error:
         if played:  # else a file that exists already holds more
-            _keep(options, payoff, statistics)
+            _keep(options, result)
         if isinstance(error, KeyboardInterrupt):
             kept = f"they are in {options.payoff}" if options.payoff and played else "nothing is kept"
             print(f"{played} of {options.episodes} episodes were played; {kept}", file=sys.stderr)
         if isinstance(error, PlayError):
             raise CommandError(str(error)) from error
         raise
-    _keep(options, payoff, statistics)
+    _keep(options, result)
 
 
-def _keep(options: argparse.Namespace, payoff: pm.Payoff, statistics: pm.PolicyStatistics) -> None:
+def _keep(options: argparse.Namespace, result: pm.PlayResult) -> None:
     if options.payoff:
         try:
-            pm.save(options.payoff, payoff=payoff, statistics=statistics)
+            pm.save(options.payoff, payoff=result.payoff, statistics=result.statistics)
         except OSError as error:
             raise CommandError(f"--payoff: {told(error)}") from error
 
@@ -165,41 +155,3 @@ def _mapping_and_names(options: argparse.Namespace) -> tuple[PolicyMapping, list
     if size is None:
         raise UsageError(f"--mapping {options.mapping} does not say how many policies there are: give --policies")
     return mapping, [RANDOM] * size
-
-
-def _show(
-    options: argparse.Namespace,
-    mapping: PolicyMapping,
-    names: list[str],
-    payoff: pm.Payoff,
-    statistics: pm.PolicyStatistics,
-    means: pm.PolicyStatistics,
-) -> None:
-    table: list[dict[str, Any]] = [
-        {
-            "policy": policy,
-            "name": names[policy],
-            "episodes": int(statistics.episodes[policy]),
-            "steps": int(statistics.steps[policy]),
-            "mean_return": float(means.mean_return[policy]),
-            **standing._asdict(),
-        }
-        for policy, standing in enumerate(standings(payoff))
-    ]
-    if options.json:
-        show_json(
-            {
-                "env": options.env,
-                "mapping": repr(mapping),
-                "episodes": options.episodes,
-                "seed": options.seed,
-                "policies": table,
-            }
-        )
-        return
-    keys = ("policy", "name", "episodes", "steps", "mean_return", "games", "win_rate")
-    rows = [[row[key] for key in keys] for row in table]
-    heading = ["policy", "name", "episodes", "steps", "mean return", "games", "win rate"]
-    styles = [[policy_style(row["policy"]), policy_style(row["policy"]), *[""] * 5] for row in table]
-    title = f"{options.env}: {options.episodes} episodes, {options.mapping or f'Uniform({len(names)})'}"
-    show_table(title, heading, rows, styles, words=2)

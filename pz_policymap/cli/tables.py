@@ -102,7 +102,7 @@ def plain(value: Any) -> Any:
     """Returns a value as JSON can hold it.
 
     Example:
-        >>> plain({"mean": float("nan"), "games": np.array([1, 2]), 3: (4.5, None)})
+        >>> plain({"mean": float("nan"), "games": np.array([1, 2]), 3: (np.float64(4.5), None)})
         {'mean': None, 'games': [1, 2], '3': [4.5, None]}
     """
     if isinstance(value, dict):

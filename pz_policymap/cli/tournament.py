@@ -1,4 +1,4 @@
-"""`pz-policymap tournament`: every policy against every other, on a real environment."""
+"""`pz-policymap tournament` and `merge`: every policy against every other, on a real environment."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import argparse
 import sys
 from contextlib import ExitStack
 from typing import Any
-
-import numpy as np
 
 import pz_policymap as pm
 from pz_policymap.cli.environments import EnvName, settings_from
@@ -21,25 +19,29 @@ from pz_policymap.cli.options import (
     add_traceback,
     at_least,
 )
-from pz_policymap.cli.pictures import labels_of, picture_at
-from pz_policymap.cli.policies import entrants_named, policies_named, policy_names
+from pz_policymap.cli.pictures import picture_at
+from pz_policymap.cli.policies import entrants_named, policy_names
 from pz_policymap.cli.progress import progress
-from pz_policymap.cli.tables import policy_style, show, show_json, show_table
+from pz_policymap.cli.tables import show, show_json
 from pz_policymap.evaluation.episode_loop import PlayError
-from pz_policymap.evaluation.standings import interval_text
-from pz_policymap.evaluation.tournament_result import TournamentResult
+from pz_policymap.policies.entrant import Entrant
 
 _TEXT = """
 Plays a tournament: in each cycle every matchup once, in every seating, in random order. Then ratings (Bradley-Terry,
-in points of the Elo scale, with mean 0) and the win rates between all pairs.
+in points of the Elo scale, with mean 0) and the win rates between all pairs. In cooperative games, mean returns in
+self-play and in cross-play take their place.
+
+A policy is "random", module:function, module:factory('v2.zip') with literal arguments, or each file of a folder.
 
 Each game is a function of the seed, the names of its policies in seat order and its repetition, provided that policies
 keep nothing from one game to the next. So --jobs only changes the time. With --results the games are kept: after an
-interruption the same command resumes, more --cycles add games, and a new policy plays only its own games.
+interruption the same command resumes, more --cycles add games, and a new policy plays only its own games. With --shard
+several machines share the work; `pz-policymap merge` joins their files.
 
 examples:
   pz-policymap tournament classic/tictactoe-v3 --policies random my_bots:first_free my_bots:blocks
-  pz-policymap tournament classic/connect_four-v3 --policies bots:a bots:b --cycles 500 --jobs 2 --results games.npz
+  pz-policymap tournament classic/connect_four-v3 --checkpoints runs/7 --loader my_bots:load --cycles 500 --jobs 2
+  pz-policymap tournament classic/chess-v6 --policies bots:a bots:b --shard 0/8 --results shard0.jsonl
   pz-policymap tournament mpe2.simple_tag_v3 --policies 3 --teams --games 100 --json
 """
 
@@ -49,29 +51,40 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = add_command(commands, "tournament", "every policy against every other, with ratings", _TEXT)
     add_environment(parser)
     parser.add_argument(
-        "--policies", nargs="+", required=True, metavar="POLICY", help="their names, or how many random ones"
+        "--policies", nargs="+", default=[], metavar="POLICY", help="their names, or how many random ones"
     )
+    parser.add_argument("--checkpoints", metavar="FOLDER", help="a folder; each file is a policy; needs --loader")
+    parser.add_argument("--loader", metavar="MODULE:FUNCTION", help="returns the policy of the path of a checkpoint")
     length = parser.add_mutually_exclusive_group()
     length.add_argument("--cycles", type=at_least(1), metavar="N", help="how often each matchup is played (default 10)")
     length.add_argument("--games", type=at_least(1), metavar="N", help="how many games are played in all")
     add_number(parser, "--jobs", 1, 1, "processes that play")
     add_number(parser, "--seed", 0, 0, "seed of the order, of environments and of random policies")
+    parser.add_argument("--shard", type=_shard, metavar="I/N", help="play part I of N, from 0; for several machines")
     add_teams(parser)
     parser.add_argument(
         "--self-matches",
         action="store_true",
-        help="a policy may play several seats; so it is where there are fewer policies than seats",
+        help="a policy may control several seats; the default where there are fewer policies than seats",
     )
-    parser.add_argument("--results", metavar="FILE", help="keep the games in this file, and resume from it")
+    parser.add_argument("--results", metavar="FILE", help="append each finished game to this file, and resume from it")
     parser.add_argument(
         "--on-error",
         choices=["raise", "forfeit"],
         default="raise",
-        help="a policy that fails ends it, or loses the game",
+        help="a policy that fails ends the tournament, or loses the game",
     )
     add_outputs(parser, "win rates and ratings")
     add_traceback(parser)
     parser.set_defaults(run=run)
+
+
+def _shard(word: str) -> tuple[int, int]:
+    """Returns the two integers of "0/8"."""
+    index, _, shards = word.partition("/")
+    if not (index.isdecimal() and shards.isdecimal() and int(index) < int(shards)):
+        raise argparse.ArgumentTypeError(f"must be I/N with 0 <= I < N, such as 0/8, got {word!r}")
+    return int(index), int(shards)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -79,38 +92,41 @@ def run(options: argparse.Namespace) -> int:
     picture = picture_at(options.plot)
     check_folder("--results", options.results)
     names = policy_names(options.policies)
-    if len(names) < 2:
-        raise UsageError("--policies must be at least 2, for a tournament")
     make_env = EnvName(options.env, options.api, settings_from(options.set))
-    policies_named(names)  # a policy that cannot be made is reported before anything is played
+    entrants = entrants_named(names, options.checkpoints, options.loader)
+    if len(entrants) < 2:
+        raise UsageError(f"--policies and --checkpoints must name at least 2 policies, got {len(entrants)}")
+    for entrant in entrants.values():  # a policy that cannot be made is reported before anything is played
+        if isinstance(entrant, Entrant):
+            entrant.load()
     env = make_env()
     agents = getattr(env, "possible_agents", None)
     if agents is None:
         raise CommandError(f"environment {options.env!r} has no possible_agents, which a tournament needs beforehand")
     make_env.close(env)
-    result = _play(options, make_env, names, len(agents))
-    _show(options, [str(agent) for agent in agents], result)
+    result = _play(options, make_env, entrants, len(agents))
+    show_result(result, options.json, {"env": options.env, "agents": list(map(str, agents)), "seed": options.seed})
     if picture:
-        from pz_policymap import plots
-
-        labels = labels_of(result.names)
-        tall = max(3.5, 0.4 * len(labels))
-        picture.draw(
-            lambda axes: plots.payoff(axes, result.payoff, labels),
-            lambda axes: plots.ratings(axes, result.payoff, labels),
-            sizes=[(tall + 1.5, tall), (5.0, tall)],
-        )
+        picture.save(result.plot())
     return 0
 
 
-def _play(options: argparse.Namespace, make_env: EnvName, names: list[str], seats: int) -> TournamentResult:
+def show_result(result: pm.TournamentResult, as_json: bool, settings: dict[str, Any]) -> None:
+    """Writes a result on stdout, as `print` does, with the table of all pairs below."""
+    if as_json:
+        show_json({**settings, **result.as_dict()})
+    else:
+        show(f"{result}\n\n{result.pairs()}")
+
+
+def _play(options: argparse.Namespace, make_env: EnvName, entrants: dict[str, Any], seats: int) -> pm.TournamentResult:
     """Plays the games that are missing."""
     state = [0, 0]
     try:
         with ExitStack() as stack:
             bar: list[Any] = []
 
-            def show(done: int, count: int) -> None:
+            def report(done: int, count: int) -> None:
                 if not bar:
                     if 0 < done < count:
                         print(f"resuming after {done} of {count} games in {options.results}", file=sys.stderr)
@@ -121,16 +137,17 @@ def _play(options: argparse.Namespace, make_env: EnvName, names: list[str], seat
 
             return pm.tournament(
                 make_env,
-                entrants_named(names),
+                entrants,
                 cycles=options.cycles or 10,
                 games=options.games,
                 seed=options.seed,
                 team_of="prefix" if options.teams else None,
-                self_matches=options.self_matches or len(names) < seats,
+                self_matches=options.self_matches or len(entrants) < seats,
                 n_jobs=options.jobs,
+                shard=options.shard,
                 results=options.results,
                 on_error=options.on_error,
-                progress=show,
+                progress=report,
             )
     except KeyboardInterrupt:
         kept = "the same command resumes" if options.results else "without --results nothing is kept"
@@ -142,51 +159,3 @@ def _play(options: argparse.Namespace, make_env: EnvName, names: list[str], seat
         raise CommandError(f"--results: {told(error)}") from error
     except (TypeError, ValueError) as error:
         raise UsageError(told(error)) from error
-
-
-def _show(options: argparse.Namespace, agents: list[str], result: TournamentResult) -> None:
-    payoff, played, ratings, fared = result.payoff, len(result.episodes), result.ratings(), result.standings
-    order = result.order
-    met = payoff.games
-    rates = np.where(met > 0, (payoff.wins + payoff.draws / 2.0) / np.maximum(met, 1), np.nan)  # without the prior
-    if options.json:
-        policies: list[dict[str, Any]] = [
-            {
-                "policy": policy,
-                "name": result.names[policy],
-                "rating": ratings.values[policy],
-                "rating_error": ratings.errors[policy],
-                "mean_return": result.mean_returns.values[policy],
-                "mean_return_error": result.mean_returns.errors[policy],
-                "forfeits": result.forfeits.get(result.names[policy], 0),
-                **fared[policy]._asdict(),
-                "interval": result.intervals[policy],
-            }
-            for policy in order
-        ]
-        matrices = {name: getattr(payoff, name) for name in ("wins", "draws", "games", "mean_returns")}
-        settings = {"env": options.env, "agents": agents, "seed": options.seed, "games_played": played}
-        show_json({**settings, "policies": policies, "win_rates": rates, **matrices})
-        return
-    names, rows = (
-        ["policy", "name", "rating", "error", "games", "wins", "draws", "losses", "win rate", "95% interval"],
-        [],
-    )
-    for policy in order:
-        standing, rating, error = fared[policy], ratings.values[policy], ratings.errors[policy]
-        counts = [standing.games, standing.wins, standing.draws, standing.losses]
-        front = [policy, result.names[policy], f"{rating:+.0f}", f"{error:.0f}"]
-        rows.append([*front, *counts, standing.win_rate, interval_text(result.intervals[policy])])
-    styles = [[policy_style(policy), policy_style(policy), *[""] * 8] for policy in order]
-    show_table(f"{options.env}: {played} games", names, rows, styles, words=2)
-    show()
-    _show_matrix("Win rate of the row's policy against the column's", rates, order)
-    if not payoff.wins.any():
-        show()
-        _show_matrix("No game was won. Mean return of the row's policy with the column's", payoff.mean_returns, order)
-
-
-def _show_matrix(title: str, matrix: Any, order: list[int]) -> None:
-    rows = [[policy, *(float(matrix[policy, other]) for other in order)] for policy in order]
-    styles = [[policy_style(policy), *[""] * len(order)] for policy in order]
-    show_table(title, ["policy", *map(str, order)], rows, styles)

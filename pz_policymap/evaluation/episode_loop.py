@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
+from zlib import crc32
 
+import numpy as np
 from pettingzoo.utils.env import AECEnv
 
 from pz_policymap.policies.seat_policies import SeatPolicies
@@ -40,12 +42,14 @@ class Outcome:
         returns: The sum of the rewards of each agent.
         lengths: The number of steps of each agent.
         ended: Agents that have terminated or were truncated.
+        moves: A checksum of all actions in their order, to tell identical episodes from different ones.
     """
 
     def __init__(self) -> None:
         self._sums: dict[Any, tuple[float, float]] = {}
         self.lengths: dict[Any, int] = {}
         self.ended = set[Any]()
+        self.moves = 0
 
     @property
     def returns(self) -> dict[Any, float]:
@@ -68,6 +72,15 @@ class Outcome:
         for agent, reward in rewards.items():
             if reward and agent in self._sums:
                 self._sums[agent] = added(*self._sums[agent], float(reward))
+
+    def note(self, action: Any) -> None:
+        """Adds an action to the checksum."""
+        if isinstance(action, (int, np.integer)):
+            self.moves = crc32(b"%d;" % action, self.moves)
+        elif isinstance(action, np.ndarray):
+            self.moves = crc32(action.tobytes(), self.moves)
+        else:
+            self.moves = crc32(repr(action).encode(), self.moves)
 
 
 class EpisodeLoop:
@@ -95,103 +108,89 @@ class EpisodeLoop:
             PlayError: If the environment or a policy raises an error or calls `sys.exit`.
         """
         outcome = Outcome()
-        with self._blamed():
-            self._seats.begin(assignment, policy_seed)
         self._assigned = dict(assignment)
-        self._play(reset_seed, outcome)
+        self._failure: Callable[[BaseException], PlayError] = _environment_failure  # while the environment acts
+        try:
+            self._seats.begin(assignment, policy_seed)
+            self._play(reset_seed, outcome)
+        except (Exception, SystemExit) as error:
+            raise self._failure(error) from error
         return outcome
 
     def _play_aec(self, reset_seed: int | None, outcome: Outcome) -> None:
-        env, assigned, ended = self._env, self._assigned, outcome.ended
-        with self._blamed():
-            env.reset(seed=reset_seed)
-            outcome.seat(env.agents)
-        while True:
-            with self._blamed():
-                if not env.agents:
-                    return
-                agent = env.agent_selection
-                observation, _, terminated, truncated, info = env.last()
-                if terminated or truncated:
-                    ended.add(agent)
-                    env.step(None)
-                    continue
+        env, act, assigned, ended = self._env, self._seats.act, self._assigned, outcome.ended
+        env.reset(seed=reset_seed)
+        outcome.seat(env.agents)
+        while env.agents:
+            agent = env.agent_selection
+            observation, _, terminated, truncated, info = env.last()
+            if terminated or truncated:
+                ended.add(agent)
+                env.step(None)
+                continue
             if agent not in assigned or agent not in outcome.lengths:
                 self._join(agent, info, outcome)
-            try:
-                action = self._seats.act(agent, observation, info)
-            except (Exception, SystemExit) as error:
-                raise self._fault(error, agent) from error
-            try:
-                env.step(action)
-                outcome.lengths[agent] += 1
-                outcome.seat(env.agents)
-                outcome.earn(env.rewards)
-                if not env.agents:  # emptied with the last step: no dead steps follow
-                    ended.update(agent for agent, over in env.terminations.items() if over)
-                    ended.update(agent for agent, over in env.truncations.items() if over)
-            except (Exception, SystemExit) as error:
-                raise self._step_fault(error, {agent: action}) from error
+            self._failure = partial(self._policy_failure, agent)
+            action = act(agent, observation, info)
+            self._failure = partial(self._step_failure, {agent: action})
+            outcome.note(action)
+            env.step(action)
+            self._failure = _environment_failure
+            outcome.lengths[agent] += 1
+            outcome.seat(env.agents)
+            outcome.earn(env.rewards)
+            if not env.agents:  # emptied with the last step: no dead steps follow
+                ended.update(agent for agent, over in env.terminations.items() if over)
+                ended.update(agent for agent, over in env.truncations.items() if over)
 
     def _play_parallel(self, reset_seed: int | None, outcome: Outcome) -> None:
         env, assigned, ended = self._env, self._assigned, outcome.ended
-        with self._blamed():
-            observations, infos = env.reset(seed=reset_seed)
-            agents = list(env.agents)
+        observations, infos = env.reset(seed=reset_seed)
+        agents = list(env.agents)
         while agents:
             for agent in agents:
                 if agent not in assigned or agent not in outcome.lengths:
                     self._join(agent, infos.get(agent, {}), outcome)
             seen = {agent: observations[agent] for agent in agents if agent in observations}
-            try:
-                actions = self._seats.act_together(seen, {agent: infos.get(agent, {}) for agent in seen})
-            except (Exception, SystemExit) as error:
-                raise self._batch_fault(error, seen, infos) from error
-            try:
-                observations, rewards, terminations, truncations, infos = env.step(actions)
-                outcome.seat(env.agents)
-                outcome.earn(rewards)
-                for agent in agents:
-                    outcome.lengths[agent] += 1
-                    if terminations.get(agent) or truncations.get(agent):
-                        ended.add(agent)
-                agents = list(env.agents)
-            except (Exception, SystemExit) as error:
-                raise self._step_fault(error, actions) from error
+            self._failure = partial(self._batch_failure, seen, infos)
+            actions = self._seats.act_together(seen, {agent: infos.get(agent, {}) for agent in seen})
+            self._failure = partial(self._step_failure, actions)
+            for action in actions.values():
+                outcome.note(action)
+            observations, rewards, terminations, truncations, infos = env.step(actions)
+            self._failure = _environment_failure
+            outcome.seat(env.agents)
+            outcome.earn(rewards)
+            for agent in agents:
+                outcome.lengths[agent] += 1
+                if terminations.get(agent) or truncations.get(agent):
+                    ended.add(agent)
+            agents = list(env.agents)
 
     def _join(self, agent: Any, info: Mapping[str, Any], outcome: Outcome) -> None:
         """Seats an agent; one without an assignment is assigned by its tag."""
         outcome.seat([agent])
         if agent not in self._assigned:
-            with self._blamed():
-                if "policy_id" not in info:
-                    raise KeyError(f"agent {agent!r} is not among possible_agents, and its info has no policy_id")
-                self._assigned[agent] = info["policy_id"]
-                self._seats.join(agent, self._assigned[agent])
+            if "policy_id" not in info:
+                raise KeyError(f"agent {agent!r} is not among possible_agents, and its info has no policy_id")
+            self._assigned[agent] = info["policy_id"]
+            self._seats.join(agent, self._assigned[agent])
 
-    @contextmanager
-    def _blamed(self) -> Iterator[None]:
-        """Turns errors of the environment into `PlayError`."""
-        try:
-            yield
-        except (Exception, SystemExit) as error:
-            raise _play_error(f"{told(error)} ({_place(error)})", error) from error
-
-    def _fault(self, error: BaseException, agent: Any) -> PlayError:
+    def _policy_failure(self, agent: Any, error: BaseException) -> PlayError:
         policy = self._assigned[agent]
         text = f"policy {self._name_of(policy)}, which controls agent {agent!r}, raised {told(error)} ({_place(error)})"
         return _play_error(text, error, policy, agent)
 
-    def _batch_fault(self, error: BaseException, seen: Mapping[Any, Any], infos: Mapping[Any, Any]) -> PlayError:
+    def _batch_failure(self, seen: Mapping[Any, Any], infos: Mapping[Any, Any], error: BaseException) -> PlayError:
         """Returns the error of the first agent whose policy fails by itself, or of the first agent."""
         for agent, observation in seen.items():
             try:
                 self._seats.act(agent, observation, infos.get(agent, {}))
             except (Exception, SystemExit) as its_own:  # noqa: BLE001, PERF203  # it is reported
-                return self._fault(its_own, agent)
-        return self._fault(error, next(iter(seen)))
+                return self._policy_failure(agent, its_own)
+        return self._policy_failure(next(iter(seen)), error)
 
-    def _step_fault(self, error: BaseException, actions: Mapping[Any, Any]) -> PlayError:
+    def _step_failure(self, actions: Mapping[Any, Any], error: BaseException) -> PlayError:
         """Returns the error of a failed step: a policy's if its action is not in the space, else the environment's."""
         where = f"{told(error)} ({_place(error)})"
         for agent, action in actions.items():
@@ -207,6 +206,10 @@ class EpisodeLoop:
             for agent, action in actions.items()
         )
         return _play_error(f"the environment raised {where} at the action {acted}", error)
+
+
+def _environment_failure(error: BaseException) -> PlayError:
+    return _play_error(f"{told(error)} ({_place(error)})", error)
 
 
 def _play_error(text: str, error: BaseException, policy: Any = None, agent: Any = None) -> PlayError:

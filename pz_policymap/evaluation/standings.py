@@ -1,13 +1,18 @@
-"""Win counts of policies over all opponents, and the confidence interval of a win rate."""
+"""Games and returns of each policy, all opponents together."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable, Iterable
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+from pz_policymap.results.episode import Episode
 from pz_policymap.results.payoff import Payoff
 
-Z95 = 1.959963984540054  # the 0.975 quantile of the normal distribution
+Vector = NDArray[np.float64]
 
 
 class Standing(NamedTuple):
@@ -46,33 +51,46 @@ def standings(payoff: Payoff) -> list[Standing]:
     ]
 
 
-def wilson(wins: float, trials: int, z: float = Z95) -> tuple[float, float]:
-    """Returns the score interval of a rate (Wilson 1927, "Probable inference, the law of succession").
+class MeanReturns(NamedTuple):
+    """Mean return per policy; an episode counts once, with the mean over the seats of the policy.
 
-    A trial may count any number from 0 to 1, such as one half for a draw. Such trials vary less than wins and losses,
-    so the interval is then wider than it need be.
+    Attributes:
+        values: The means, shape `(num_policies,)`; NaN without episodes.
+        errors: Their standard errors; NaN for fewer than two units.
+        units: Number of independent units: episodes, or groups of them that share an environment seed.
+    """
+
+    values: Vector
+    errors: Vector
+    units: Vector
+
+
+def mean_returns(episodes: Iterable[Episode], clusters: Iterable[Hashable], num_policies: int) -> MeanReturns:
+    """Returns mean returns with standard errors of a ratio estimate (Cochran 1977, "Sampling techniques").
 
     Args:
-        wins: The sum over all trials, from 0 to `trials`.
-        trials: Number of independent trials, >= 0.
-        z: The normal quantile: 1.96 for 95%.
-
-    Returns:
-        Lower and upper bound; NaN without trials.
-
-    Example:
-        >>> [round(limit, 3) for limit in wilson(8, 10)]
-        [0.49, 0.943]
+        episodes: The episodes.
+        clusters: A label per episode; episodes with equal labels are one unit.
+        num_policies: Size of the population.
     """
-    if not trials:
-        return math.nan, math.nan
-    rate, extra = wins / trials, z * z / trials
-    centre = rate + extra / 2.0
-    spread = z * math.sqrt(max(0.0, rate * (1.0 - rate) + extra / 4.0) / trials)
-    return max(0.0, (centre - spread) / (1.0 + extra)), min(1.0, (centre + spread) / (1.0 + extra))
-
-
-def interval_text(interval: tuple[float, float]) -> str:
-    """Returns an interval for a table, "0.49 to 0.94"."""
-    low, high = interval
-    return "-" if math.isnan(low) else f"{low:.2f} to {high:.2f}"
+    numbers: dict[Hashable, int] = {}
+    rows: dict[tuple[int, int], tuple[float, int]] = {}  # by policy and cluster: sum and number of episodes
+    for episode, cluster in zip(episodes, clusters, strict=True):
+        number = numbers.setdefault(cluster, len(numbers))
+        seats: dict[int, list[float]] = {}
+        for policy, value in zip(episode.policies, episode.returns, strict=True):
+            seats.setdefault(policy, []).append(value)
+        for policy, values in seats.items():
+            total, count = rows.get((policy, number), (0.0, 0))
+            rows[policy, number] = total + math.fsum(values) / len(values), count + 1
+    policies = np.array([policy for policy, _ in rows], np.int64)
+    totals, counts = np.array(list(rows.values())).reshape(-1, 2).T
+    units = np.bincount(policies, minlength=num_policies).astype(np.float64)
+    episodes_of = np.bincount(policies, counts, minlength=num_policies)
+    means = np.full(num_policies, np.nan)
+    np.divide(np.bincount(policies, totals, minlength=num_policies), episodes_of, out=means, where=units > 0)
+    squares = np.bincount(policies, (totals - means[policies] * counts) ** 2, minlength=num_policies)
+    errors = np.full(num_policies, np.nan)
+    few = units < 2
+    np.divide(np.sqrt(squares * units / np.where(few, 1, units - 1)), episodes_of, out=errors, where=~few)
+    return MeanReturns(means, errors, units)

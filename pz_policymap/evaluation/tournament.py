@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 import os
-import pickle
-import signal
 import sys
-import threading
 import time
-import uuid
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import closing, redirect_stdout
-from importlib import import_module
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, closing
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 from pz_policymap.arguments import boolean, integer
-from pz_policymap.evaluation.episode_loop import PlayError
-from pz_policymap.evaluation.game_results import GameResults, ResultsFile
-from pz_policymap.evaluation.games import FinishedGame, Game, GamePlayer, games_per_cycle, scheduled
-from pz_policymap.evaluation.tournament_result import TournamentResult
-from pz_policymap.mappings.groups import GroupOf, group_rule, seats_by_group
+from pz_policymap.evaluation.game_table import GameTable
+from pz_policymap.evaluation.games import Schedule
+from pz_policymap.evaluation.results_file import ResultsFile
+from pz_policymap.evaluation.tournament_result import TournamentResult, sides_of
+from pz_policymap.evaluation.workers import Plan, num_workers, played
+from pz_policymap.mappings.groups import GroupOf
+from pz_policymap.policies.entrant import Entrant
+from pz_policymap.policies.seat_policies import SeatPolicies
 
 Progress = bool | Callable[[int, int], object]
 
-_MOST_GAMES = 10_000_000  # each takes memory
-_BATCH_SECONDS = 0.3  # a batch of games that takes less costs more in messages than in games
+_MOST_GAMES = 10_000_000  # each takes some memory
 
 
 def tournament(
@@ -38,6 +37,7 @@ def tournament(
     self_matches: bool = False,
     games: int | None = None,
     n_jobs: int = 1,
+    shard: tuple[int, int] | None = None,
     results: str | os.PathLike[str] | None = None,
     on_error: Literal["raise", "forfeit"] = "raise",
     progress: Progress = False,
@@ -48,6 +48,8 @@ def tournament(
     keep nothing from one game to the next. So neither the order of entrants, nor their number, nor `n_jobs` changes
     it, and the seatings of the same entrants are played under the same environment seed.
 
+    In cooperative games set `self_matches=True`: the result then shows mean returns in self-play and in cross-play.
+
     Args:
         make_env: Makes a PettingZoo AEC or Parallel environment with `possible_agents`, without policy wrapper.
         entrants: Name -> policy. A policy is a callable `(observation, agent, info) -> action`, an object with
@@ -57,9 +59,13 @@ def tournament(
         team_of: The team of each agent, as in `record_results`. None: every seat wins or loses by itself.
         self_matches: Whether an entrant may control several seats of a game.
         games: Number of games in place of `cycles`, >= 1; the first games of the random order.
-        n_jobs: Number of processes, >= 1. More than one needs joblib; see `joblib.parallel_config` for clusters.
-        results: A file that keeps the games by the names of their entrants. Games that it holds are not played
-            again: after an interruption the same call resumes, and a new entrant plays only its own games.
+        n_jobs: Number of workers, >= 1, or -1 for all that joblib's backend has. Values other than 1 need the extra
+            `jobs`; inside `joblib.parallel_config(backend=...)` a Dask or Ray cluster plays. Threads of a worker, such
+            as Dask's, share Python's global `random`: policies must take `rng` there instead.
+        shard: `(i, n)` plays the i-th of n parts of the games, i from 0. Give each its own `results` file, and merge
+            these by `read_tournament`.
+        results: A file to which each game is appended as it finishes, by the names of its entrants. Games that it holds
+            are not played again: after an interruption the same call resumes, and a new entrant plays only its own.
         on_error: "raise" ends the tournament at the first error. "forfeit" gives the entrant whose policy failed a
             loss, with returns of 0 for all.
         progress: True writes progress to stderr; a function is called with the number of games done and of all games.
@@ -69,9 +75,12 @@ def tournament(
 
     Raises:
         TypeError: If an argument has the wrong type, or if an entrant is not a policy.
-        ValueError: If a number is out of range, or if `results` holds something else.
-        PlayError: If a game fails; names the game, the entrant, the agent and the line. Finished games are kept.
-        ImportError: If `n_jobs` is above 1 and joblib is not installed.
+        ValueError: If a number is out of range, if `results` holds another tournament, or if it holds games of an
+            `Entrant` in another version.
+        PlayError: If a game fails; names the game, the entrant, the agent and the line. Finished games are kept in
+            `results`.
+        OSError: If `results` cannot be written; games before it are kept.
+        ImportError: If `n_jobs` is not 1 and joblib is not installed.
 
     Example:
         >>> import pz_policymap as pm
@@ -87,43 +96,56 @@ def tournament(
     names, env_name, agents = _checked(make_env, entrants)
     if on_error not in ("raise", "forfeit"):
         raise ValueError(f"on_error must be 'raise' or 'forfeit', got {on_error!r}")
-    seed, jobs = integer("seed", seed, 0), integer("n_jobs", n_jobs, 1)
-    per_cycle = games_per_cycle(len(names), len(agents), boolean("self_matches", self_matches))
-    if not per_cycle:
+    seed, jobs = integer("seed", seed, 0), integer("n_jobs", n_jobs, -1)
+    if jobs == 0:
+        raise ValueError("n_jobs must be an integer >= 1, or -1 for all workers, got 0")
+    schedule = Schedule(names, agents, seed, boolean("self_matches", self_matches))
+    if not schedule.per_cycle:
         raise ValueError(
             f"entrants must be at least one per seat, or self_matches=True, got {len(names)} for {len(agents)} seats"
         )
-    count = integer("cycles", cycles, 1) * per_cycle if games is None else integer("games", games, 1)
+    count = integer("cycles", cycles, 1) * schedule.per_cycle if games is None else integer("games", games, 1)
     if count > _MOST_GAMES:
         raise ValueError(f"games must be at most {_MOST_GAMES}, got {count}; set games to play fewer")
-    sides: list[Any] = list(range(len(agents)))
-    if team_of is not None:
-        for team, seats in seats_by_group("team_of", group_rule("team_of", team_of), agents).items():
-            for seat in seats:
-                sides[seat] = team
+    numbers = _numbers(count, shard)
+    sides = sides_of(team_of, agents)
+    write = _reporter(progress)
 
-    finished = GameResults({"environment": env_name, "agents": list(agents), "seed": seed}, agents)
-    file = ResultsFile(results, finished)
-    schedule = scheduled(names, agents, seed, count, self_matches)
-    missing = [game for game in schedule if game not in finished]
-    reasons: dict[str, str] = {}
-    done = count - len(missing)
-    report = _reporter(progress)
-    report(done, count)
-    plan = _Plan(make_env, dict(entrants), seed, agents, on_error == "forfeit")
-    try:
-        with closing(_played(plan, missing, min(jobs, max(1, len(missing))))) as outcomes:
+    table, file = GameTable(agents), None
+    if results is not None:
+        versions = {name: policy.version for name, policy in entrants.items() if isinstance(policy, Entrant)}
+        known = {name: version for name, version in versions.items() if version is not None}
+        file = ResultsFile(results, {"environment": env_name, "agents": list(agents), "seed": seed})
+        file.check_versions(known)
+        table = file.games
+    missing = numbers[table.missing(schedule.games(numbers))] if len(table) else numbers
+    done = len(numbers) - len(missing)
+    write(done, len(numbers))
+    if len(missing):
+        workers = min(num_workers(jobs), len(missing))
+        plan = Plan(make_env, dict(entrants), seed, agents, on_error == "forfeit")
+        with ExitStack() as stack:
+            if file is not None:
+                file.open(known)
+                stack.callback(file.close)
+            outcomes = stack.enter_context(closing(played(plan, schedule.games(missing), len(missing), workers)))
             for outcome in outcomes:
-                finished.record(outcome)
-                if outcome.forfeit is not None:
-                    reasons.setdefault(outcome.forfeit, outcome.reason)
+                table.add(outcome) if file is None else file.append(outcome)
                 done += 1
-                file.save_if_due()
-                report(done, count)
-    finally:
-        if missing:
-            file.save()
-    return TournamentResult(names, tuple(finished.episodes(names, sides)), reasons)
+                write(done, len(numbers))
+    return TournamentResult(names, table, sides)
+
+
+def _numbers(count: int, shard: Any) -> NDArray[np.int64]:
+    """Returns the numbers of the games to play: all, or every n-th from i."""
+    if shard is None:
+        return np.arange(count)
+    try:
+        index, shards = shard
+    except (TypeError, ValueError):
+        raise TypeError(f"shard must be a pair of integers (i, n), got {shard!r}") from None
+    shards = integer("shard[1]", shards, 1)
+    return np.arange(integer("shard[0]", index, 0, shards - 1), count, shards)
 
 
 def _checked(make_env: Any, entrants: Any) -> tuple[tuple[str, ...], Any, tuple[Any, ...]]:
@@ -141,84 +163,12 @@ def _checked(make_env: Any, entrants: Any) -> tuple[tuple[str, ...], Any, tuple[
     if not all(isinstance(agent, (str, int)) for agent in agents):
         raise TypeError(f"possible_agents must be strings or integers, got {list(agents)}")
     name = getattr(make_env, "description", None) or (getattr(env, "metadata", None) or {}).get("name")
+    SeatPolicies(
+        {name: policy for name, policy in entrants.items() if not isinstance(policy, Entrant)}, env.action_space
+    )
     agents = tuple(agents)
     env.close()
     return tuple(entrants), name, agents
-
-
-class _Plan(NamedTuple):
-    """The arguments of `GamePlayer`."""
-
-    make_env: Callable[[], Any]
-    entrants: dict[str, Any]
-    seed: int
-    agents: tuple[Any, ...]
-    forfeits: bool
-
-
-def _played(plan: _Plan, games: list[Game], jobs: int) -> Generator[FinishedGame, None, None]:
-    """Yields games as they finish."""
-    if jobs == 1:
-        player = GamePlayer(*plan)
-        try:
-            for game in games:
-                yield player.play(game)
-        finally:
-            player.close()
-        return
-    try:
-        joblib: Any = import_module("joblib")  # an extra without type hints
-        cloudpickle: Any = import_module("cloudpickle")
-    except ImportError as error:
-        raise ImportError("n_jobs above 1 needs joblib: pip install joblib cloudpickle") from error
-    payload, token = cloudpickle.dumps(plan), f"{os.getpid()} {uuid.uuid4().hex}"  # pickled once, not once per batch
-    pace = [0.0, 0.0]  # seconds and games so far
-    calls = (joblib.delayed(_play_batch)(token, payload, batch) for batch in _batches(games, pace, jobs))
-    parallel = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)
-    try:
-        with closing(parallel(calls)) as batches:
-            for outcomes, failure, seconds in batches:
-                pace[:] = pace[0] + seconds, pace[1] + len(outcomes)
-                yield from outcomes
-                if failure is not None:
-                    raise failure
-    except BrokenProcessPool as error:
-        raise PlayError(f"a worker process died: {' '.join(str(error).split())}") from error
-
-
-def _batches(games: Sequence[Game], pace: list[float], jobs: int) -> Iterator[Sequence[Game]]:
-    """Yields batches of some tenths of a second, by the pace so far; single games at first and in the end."""
-    start = 0
-    while start < len(games):
-        fair = -(-(len(games) - start) // (2 * jobs))
-        size = int(_BATCH_SECONDS * pace[1] / pace[0]) if pace[0] else 1
-        stop = start + max(1, min(size, fair))
-        yield games[start:stop]
-        start = stop
-
-
-_worker = threading.local()  # the environment and the policies of a worker, made once per tournament
-
-
-def _play_batch(
-    token: str, payload: bytes, games: Sequence[Game]
-) -> tuple[list[FinishedGame], PlayError | None, float]:
-    """Plays games in a worker; returns them, the error that ended the batch, and how long it took."""
-    if getattr(_worker, "token", None) != token:
-        if not token.startswith(f"{os.getpid()} ") and threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that asked, which ends this one
-        with redirect_stdout(sys.stderr):
-            _worker.player = GamePlayer(*pickle.loads(payload))  # noqa: S301  # from the process that started this one
-        _worker.token = token
-    outcomes: list[FinishedGame] = []
-    begun = time.perf_counter()
-    try:
-        with redirect_stdout(sys.stderr):  # stdout belongs to the process that asked
-            for game in games:
-                outcomes.append(_worker.player.play(game))  # noqa: PERF401  # an error keeps those before it
-    except PlayError as error:
-        return outcomes, error, time.perf_counter() - begun
-    return outcomes, None, time.perf_counter() - begun
 
 
 def _reporter(progress: Progress) -> Callable[[int, int], object]:

@@ -2,57 +2,68 @@
 
 from __future__ import annotations
 
-import math
+import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pz_policymap.evaluation.standings import Standing, interval_text, standings, wilson
-from pz_policymap.results.episode import Episode
-from pz_policymap.results.games import games
+from pz_policymap.evaluation.game_table import Episodes, GameTable
+from pz_policymap.evaluation.result_plot import figure_of
+from pz_policymap.evaluation.result_table import (
+    html_table,
+    note_texts,
+    pair_rows,
+    plain_dict,
+    standings_rows,
+    text_table,
+)
+from pz_policymap.evaluation.results_file import merged_file
+from pz_policymap.evaluation.standings import MeanReturns, Standing, mean_returns, standings
+from pz_policymap.mappings.groups import GroupOf, group_rule, seats_by_group
+from pz_policymap.results.cooperation import Cooperation, cooperation
+from pz_policymap.results.intervals import Intervals
 from pz_policymap.results.payoff import Payoff
 from pz_policymap.results.ratings import Ratings
+from pz_policymap.results.seat_results import SeatResults, seat_results
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
-class MeanReturns(NamedTuple):
-    """Mean return per entrant; a game counts once, with the mean over the seats of the entrant.
-
-    Attributes:
-        values: The means, shape `(num_entrants,)`; NaN without games.
-        errors: Their standard errors; NaN for fewer than two games.
-    """
-
-    values: NDArray[np.float64]
-    errors: NDArray[np.float64]
+def sides_of(team_of: GroupOf | None, agents: Sequence[Any]) -> list[Hashable]:
+    """Returns the team of every seat; None: every seat is a team of its own."""
+    sides: list[Hashable] = list(range(len(agents)))
+    if team_of is not None:
+        for team, seats in seats_by_group("team_of", group_rule("team_of", team_of), tuple(agents)).items():
+            for seat in seats:
+                sides[seat] = team
+    return sides
 
 
 class TournamentResult:
     """The games of a tournament; the policy id of an entrant is its position in `names`.
 
+    `print` shows the standings, `plot` draws them. If no game was won, as in a cooperative environment, returns in
+    self-play and cross-play take the place of ratings.
+
     Args:
         names: The entrants.
-        games: The episodes, each with the entrant that forfeited it, if any.
-        reasons: The first error of each entrant that forfeited a game in this run.
+        table: Finished games, those of other entrants included.
+        sides: The team of every seat.
 
     Attributes:
         names: The entrants.
-        episodes: The games.
-        forfeits: Number of forfeited games per name, without those who forfeited none.
-        reasons: As given.
+        episodes: The games among them, sorted by their names and repetition.
     """
 
-    def __init__(
-        self, names: Sequence[str], games: Sequence[tuple[Episode, str | None]], reasons: Mapping[str, str]
-    ) -> None:
+    def __init__(self, names: Sequence[str], table: GameTable, sides: Sequence[Hashable]) -> None:
         self.names = tuple(names)
-        self.episodes = tuple(episode for episode, _ in games)
-        self.forfeits = dict(Counter(loser for _, loser in games if loser is not None))
-        self.reasons = dict(reasons)
-        self._played = tuple(episode for episode, loser in games if loser is None)
+        self._table, self._order = table, table.in_order(names)
+        self.episodes = Episodes(table, self._order, self.names, sides)
 
     @cached_property
     def payoff(self) -> Payoff:
@@ -67,15 +78,9 @@ class TournamentResult:
         return self.payoff.ratings()
 
     @cached_property
-    def mean_returns(self) -> MeanReturns:
-        """The mean return of every entrant with its standard error, without forfeited games."""
-        values: list[list[float]] = [[] for _ in self.names]
-        for episode in self._played:
-            for policy, mean in _means(episode.policies, episode.returns).items():
-                values[policy].append(mean)
-        means = [math.fsum(mine) / len(mine) if mine else math.nan for mine in values]
-        errors = [np.std(mine, ddof=1) / math.sqrt(len(mine)) if len(mine) > 1 else math.nan for mine in values]
-        return MeanReturns(np.array(means), np.array(errors, np.float64))
+    def win_rates(self) -> Intervals:
+        """The win rate of every entrant with its 95% interval; see `Payoff.overall_win_rates`."""
+        return self.payoff.overall_win_rates()
 
     @cached_property
     def standings(self) -> list[Standing]:
@@ -83,59 +88,120 @@ class TournamentResult:
         return standings(self.payoff)
 
     @cached_property
-    def intervals(self) -> list[tuple[float, float]]:
-        """The 95% interval of every win rate (Wilson 1927).
+    def mean_returns(self) -> MeanReturns:
+        """The mean return of every entrant with its standard error, without forfeited games.
 
-        An episode counts as one trial with its mean score, however many opponents it has: games of the same episode are
-        not independent.
+        Games of the same entrants under the same environment seed count as one independent unit.
         """
-        sums, trials = [0.0] * len(self.names), [0] * len(self.names)
-        for episode in self.episodes:
-            policies, _, played, results = games(episode)
-            for row, policy in enumerate(policies.tolist()):
-                if count := int(played[row].sum()):
-                    sums[policy] += (count + float(results[row].sum())) / (2.0 * count)
-                    trials[policy] += 1
-        return [wilson(wins, count) for wins, count in zip(sums, trials, strict=True)]
+        return mean_returns(self._completed, self._table.clusters(self._completed.order), len(self.names))
+
+    def cooperation(self) -> Cooperation:
+        """Returns self-play and cross-play returns, their gaps, and the worst partner of each entrant.
+
+        For cooperative games; play these with `self_matches=True`. See `pm.cooperation`.
+        """
+        clusters = self._table.clusters(self._completed.order)
+        return cooperation(self._completed, len(self.names), clusters=clusters)
+
+    def seats(self, name: str | None = None) -> SeatResults:
+        """Returns win rates and returns by seat, such as whether moving first wins; see `pm.seat_results`.
+
+        Args:
+            name: Only the seats that this entrant controlled. None: all.
+
+        Raises:
+            ValueError: If `name` is not an entrant.
+        """
+        if name is not None and name not in self.names:
+            raise ValueError(f"name must be one of {', '.join(self.names)}, got {name!r}")
+        policy = None if name is None else self.names.index(name)
+        clusters = self._table.clusters(self._completed.order)
+        return seat_results(self._completed, policy=policy, clusters=clusters)
+
+    @cached_property
+    def _completed(self) -> Episodes:
+        """The games that were not forfeited."""
+        return self.episodes[~self._forfeited]
+
+    @cached_property
+    def _forfeited(self) -> NDArray[np.bool_]:
+        return self._table.forfeited(self._order)
+
+    @cached_property
+    def reasons(self) -> dict[str, str]:
+        """The first error of each entrant that forfeited a game."""
+        games = [self._table.finished(index) for index in self._order[self._forfeited][::-1].tolist()]
+        return {str(game.forfeit): game.reason for game in games}
+
+    @cached_property
+    def forfeits(self) -> dict[str, int]:
+        """Number of forfeited games per name, without those who forfeited none."""
+        games = [self._table.finished(index) for index in self._order[self._forfeited].tolist()]
+        return dict(Counter(str(game.forfeit) for game in games))
+
+    @cached_property
+    def competitive(self) -> bool:
+        """Whether any game was won."""
+        return bool(self.payoff.wins.any())
 
     @property
     def order(self) -> list[int]:
-        """The entrants by rating, best first."""
-        order: list[int] = np.argsort(-self.ratings().values, kind="stable").tolist()
+        """The entrants, best first: by rating, or by mean return if no game was won."""
+        means = np.nan_to_num(self.mean_returns.values, nan=-np.inf)
+        values = self.ratings().values if self.competitive else means
+        order: list[int] = np.argsort(-values, kind="stable").tolist()
         return order
 
+    @cached_property
+    def notes(self) -> list[str]:
+        """Sentences on everything that weakens these numbers: identical games, too few games, forfeits."""
+        return note_texts(self, self._table.identical(self._order))
+
+    def _title(self) -> str:
+        return f"{len(self.episodes)} games of {len(self.names)} entrants"
+
     def __repr__(self) -> str:
-        heading = ("name", "rating", "error", "games", "wins", "draws", "losses", "win rate", "95% interval", "return")
-        ratings, means = self.ratings(), self.mean_returns.values
-        rows: list[tuple[str, ...]] = [heading]
-        for policy in self.order:
-            standing = self.standings[policy]
-            counts = (standing.games, standing.wins, standing.draws, standing.losses)
-            rows.append(
-                (
-                    self.names[policy],
-                    f"{ratings.values[policy]:+.0f}",
-                    f"{ratings.errors[policy]:.0f}",
-                    *map(str, counts),
-                    f"{standing.win_rate:.2f}",
-                    interval_text(self.intervals[policy]),
-                    f"{means[policy]:.2f}",
-                )
-            )
-        widths = [max(len(row[column]) for row in rows) for column in range(len(heading))]
-        lines = [
-            "  ".join(
-                cell.rjust(width) if column else cell.ljust(width)
-                for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-            )
-            for row in rows
-        ]
-        return "\n".join([f"{len(self.episodes)} games of {len(self.names)} entrants", *lines])
+        return "\n".join([self._title(), text_table(standings_rows(self)), *(f"Note: {note}" for note in self.notes)])
+
+    def _repr_html_(self) -> str:
+        return html_table(self._title(), standings_rows(self), self.notes)
+
+    def pairs(self) -> str:
+        """Returns a table of all pairs: win rates, or mean returns if no game was won. The best entrants come first."""
+        return text_table(pair_rows(self))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Returns all numbers in plain types, best entrants first, for JSON; unknown ones are NaN."""
+        return plain_dict(self)
+
+    def plot(self) -> Figure:
+        """Returns a matplotlib figure: win rates and ratings, or mean returns of all pairs if no game was won.
+
+        Save it by `figure.savefig("result.png")`. Needs the extra `plot`.
+        """
+        return figure_of(self)
 
 
-def _means(policies: Sequence[int], returns: Sequence[float]) -> dict[int, float]:
-    """Returns the mean return of every policy of an episode."""
-    seats: dict[int, list[float]] = {}
-    for policy, value in zip(policies, returns, strict=True):
-        seats.setdefault(policy, []).append(value)
-    return {policy: math.fsum(values) / len(values) for policy, values in seats.items()}
+def read_tournament(
+    *paths: str | os.PathLike[str], into: str | os.PathLike[str] | None = None, team_of: GroupOf | None = None
+) -> TournamentResult:
+    """Reads the results files of one tournament, such as those of its shards, without playing.
+
+    Args:
+        *paths: Files that `tournament(results=...)` wrote, for the same environment and seed.
+        into: A file to write all games to, sorted, so that its bytes do not depend on shards; None: none. It may be
+            one of `paths`, and `tournament` can resume from it.
+        team_of: As in `tournament`.
+
+    Returns:
+        The games of all entrants, whose names are sorted.
+
+    Raises:
+        ValueError: If no path is given, if a file is not a results file, if settings or the versions of an entrant
+            differ, or if a game ended differently in two files.
+        OSError: If a file cannot be read or written.
+    """
+    if not paths:
+        raise ValueError("paths must be at least one results file, got none")
+    games = merged_file(paths, into).games
+    return TournamentResult(sorted(games.names), games, sides_of(team_of, games.agents))

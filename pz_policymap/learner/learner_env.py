@@ -45,10 +45,15 @@ class LearnerEnv(gymnasium.Env[Any, Any]):
     removed from the observation. Of PettingZoo's `{"observation": ..., "action_mask": ...}`, the observation remains.
 
     Randomness: `reset(seed=s)` seeds the environment, the action spaces of its agents and, unless they are pinned, the
-    assignments. It also seeds the generators of opponents that have a parameter `rng`. Opponents that draw from the
-    global generators of Python, NumPy or torch share them with the trainer: under `DummyVecEnv`, the order of
-    environments matters, and under `SubprocVecEnv` each worker has its own, which forked workers start from equal
-    states. Use `rng`, or `isolate_randomness=True`, for results that follow from the seed.
+    assignments. It also seeds the generators of opponents that have a parameter `rng`. Such opponents follow from the
+    seed in every vector environment, `SubprocVecEnv` and `AsyncVectorEnv` included, and pass Gymnasium's `check_env`.
+    Opponents that draw from the global generators of Python, NumPy or torch share them with the trainer: under
+    `DummyVecEnv`, the order of environments matters, and under `SubprocVecEnv` each worker has its own, which forked
+    workers start from equal states. For those, `isolate_randomness=True` gives results that follow from the seed.
+
+    Many environments: every vectorizer of Gymnasium and Stable-Baselines3 takes this one. In `LearnerVectorEnv` and
+    `pz_policymap.adapters.stable_baselines3.LearnerVecEnv`, opponents with `predict` act for all environments in one
+    batch.
 
     Args:
         env: A PettingZoo AEC or Parallel environment with a policy wrapper around or inside it (see `wrap`).
@@ -63,7 +68,7 @@ class LearnerEnv(gymnasium.Env[Any, Any]):
             games that would never end without it.
         isolate_randomness: Whether the global generators of Python, NumPy and torch (CPU) are exchanged for others,
             which `reset(seed=...)` seeds, while `reset` and `step` run. This makes opponents that draw from them
-            reproducible, takes 0.1 to 0.2 ms per step, and holds in a process that draws in one thread.
+            reproducible, takes about 0.1 ms per step, and holds in a process that draws in one thread.
 
     Attributes:
         env: As given.
@@ -102,7 +107,10 @@ class LearnerEnv(gymnasium.Env[Any, Any]):
             raise TypeError(f"env must be a PettingZoo AECEnv or ParallelEnv, got {env!r} ({type(env).__name__})")
         self._wrapper = find_policy_wrapper(env)
         if getattr(env, "possible_agents", None) is None:
-            raise ValueError(f"env must have possible_agents, whose spaces become the learner's, got {env}")
+            raise ValueError(
+                f"env must have possible_agents, whose spaces become the learner's, got {env}; "
+                f"reset it before it is wrapped if it knows its agents only then"
+            )
         self.env = env
         self.learner = integer("learner", learner, 0, MAX_INDEX)
         self.play_out = boolean("play_out", play_out)

@@ -80,7 +80,7 @@ def common_spaces(env: Any, agents: Sequence[Any]) -> Spaces:
         agents: At least one.
 
     Raises:
-        ValueError: If their spaces differ.
+        ValueError: If their spaces differ, or if the environment does not know them yet.
     """
     first = _spaces_of(env, agents[0])
     for agent in agents[1:]:
@@ -94,4 +94,18 @@ def common_spaces(env: Any, agents: Sequence[Any]) -> Spaces:
 
 
 def _spaces_of(env: Any, agent: Any) -> Spaces:
-    return space_without_mask(env.observation_space(agent)), env.action_space(agent)
+    try:
+        found = env.observation_space(agent), env.action_space(agent)
+    except Exception as error:
+        raise _unknown(agent, f"{type(error).__name__}: {error}") from error
+    for space in found:
+        if not isinstance(space, spaces.Space):
+            raise _unknown(agent, repr(space))
+    return space_without_mask(found[0]), found[1]
+
+
+def _unknown(agent: Any, got: str) -> ValueError:
+    return ValueError(
+        f"env must know the spaces of agent {agent!r}, got {got}; reset it before it is handed to LearnerEnv if it "
+        f"knows them only then"
+    )

@@ -49,7 +49,6 @@ class Balanced(FromPopulation):
     num_envs: int = field()
     weights: ArrayLike | None = None
 
-    needs_env_index = True
     needs_seed = True
     needs_all_seats = True
 
@@ -66,6 +65,11 @@ class Balanced(FromPopulation):
             if weights.ndim > 1:
                 raise ValueError(f"weights must be a vector, one number per policy, got shape {weights.shape}")
             object.__setattr__(self, "weights", tuple(weights.tolist()))
+
+    @property
+    @override
+    def needs_env_index(self) -> bool:  # type: ignore[override]
+        return self.num_envs > 1
 
     @override
     def check(self, agents: tuple[Hashable, ...]) -> None:

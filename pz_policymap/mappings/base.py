@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping
+from copy import copy
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -36,24 +37,17 @@ def smallest(sizes: Iterable[int | None]) -> int | None:
     return min((size for size in sizes if size is not None), default=None)
 
 
-class _FromChildren:
-    """An attribute computed from the same attribute of the children, unless a class or an instance sets it."""
-
-    def __init__(self, combine: Callable[[Iterable[Any]], Any]) -> None:
-        self._combine = combine
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
-
-    def __get__(self, mapping: PolicyMapping | None, owner: type) -> Any:
-        if mapping is None:
-            return self
-        return self._combine(getattr(child, self._name) for child in mapping.children)
-
-
 def from_children(combine: Callable[[Iterable[Any]], Any]) -> Any:
-    """Returns a class attribute that combines those of the children, in the order of `children`."""
+    """Returns a class attribute that combines those of the children, in the order of `children`.
+
+    It is computed once per mapping, unless a class or an instance sets it.
+    """
     return _FromChildren(combine)
+
+
+class _FromChildren(cached_property[Any]):
+    def __init__(self, combine: Callable[[Iterable[Any]], Any]) -> None:
+        super().__init__(lambda mapping: combine(getattr(child, str(self.attrname)) for child in mapping.children))
 
 
 class PolicyMapping(ABC):
@@ -73,22 +67,23 @@ class PolicyMapping(ABC):
         needs_focal: Whether it only works in the background of `Focal`, which tells it the focal policy.
         counts_blocks: Whether the blocks are a schedule: each episode is a block unless `resample_every` is given.
         reads_agents: Whether `assign` depends on the names of the agents, and not only on their number.
+        reads_weights: Whether `bind` has callables to replace.
 
     Example:
         >>> import numpy as np
         >>> from pz_policymap import Draw, PolicyMapping
         >>> class EvenSeats(PolicyMapping):
-        ...     "Policy 0 in the even seats, a random opponent in the odd ones."
-        ...     def __init__(self, num_policies):
+        ...     "Policy 0 in even seats, a random opponent in odd seats."
+        ...     def __init__(self, num_policies: int) -> None:
         ...         self.num_policies = num_policies
-        ...     def assign(self, draw):
+        ...     def assign(self, draw: Draw) -> np.ndarray:
         ...         even = np.arange(draw.num_seats) % 2 == 0
         ...         return np.where(even, 0, 1 + draw.integers(self.num_policies - 1))
         >>> EvenSeats(4), EvenSeats(4).assign(Draw.at(0, ["a", "b", "c"], env_index=[0], episode=[0])).tolist()
         (EvenSeats(num_policies=4), [[0, 2, 0]])
     """
 
-    num_policies: int | None = None
+    num_policies: int | Any = None  # not `int | None`: a subclass that sets it computes with it
     num_envs: int | None = from_children(smallest)
     needs_env_index: bool = from_children(any)
     needs_seed: bool = from_children(any)
@@ -96,6 +91,8 @@ class PolicyMapping(ABC):
     needs_focal: bool = from_children(any)
     counts_blocks: bool = from_children(any)
     reads_agents: bool = True
+    reads_weights: bool = from_children(any)
+    is_own = False  # whether it is a mapping of this package, whose policies need no check
 
     @property
     def children(self) -> tuple[PolicyMapping, ...]:
@@ -118,24 +115,33 @@ class PolicyMapping(ABC):
     def bind(self, ask: Ask) -> PolicyMapping:
         """Returns this mapping with every weights callable replaced by `ask(callable)`, in a fixed order.
 
-        Called once per draw, so that weights which change later do not touch the assignment in force. The default
-        serves mappings without weights, and dataclasses that hold their children in fields.
+        It is called once per draw, so that weights which change later do not touch the assignment in force. The default
+        serves mappings that hold their children in attributes, directly or in dicts, lists or tuples.
 
         Raises:
-            TypeError: If a child has weights to replace and this is not such a dataclass.
+            TypeError: If a child has weights to replace and is not held in such an attribute.
         """
-        bound = {id(child): child.bind(ask) for child in self.children}
-        if all(bound[id(child)] is child for child in self.children):
+        if not self.reads_weights:
             return self
-        if not dataclasses.is_dataclass(self):
-            raise TypeError(f"{type(self).__name__} must define bind, because a child has a callable for weights")
-        fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.init}
-        return dataclasses.replace(self, **{name: _swapped(value, bound) for name, value in fields.items()})
+        bound = copy(self)
+        for name, value in vars(self).items():
+            if isinstance(getattr(type(self), name, None), cached_property):
+                del bound.__dict__[name]  # what was computed from the old children
+            else:
+                bound.__dict__[name] = _bound(value, ask)
+        for old, new in zip(self.children, bound.children, strict=True):
+            if old.reads_weights and new is old:
+                raise TypeError(f"{type(self).__name__} must define bind, because its child {old!r} reads weights")
+        return bound
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "__repr__" not in cls.__dict__:  # a dataclass would write its own
             cls.__repr__ = cls.__repr__  # type: ignore[method-assign]
+        if "bind" in cls.__dict__ and "reads_weights" not in cls.__dict__:
+            cls.reads_weights = True
+        if "assign" in cls.__dict__:
+            cls.is_own = cls.__module__.startswith(f"{__package__}.")
 
     def __repr__(self) -> str:
         return mapping_text(self)
@@ -154,6 +160,8 @@ def checked_assign(mapping: PolicyMapping, draw: Draw) -> NDArray[Any]:
         ids = np.asarray(mapping.assign(draw))
     except Exception as error:
         raise named_error(error, mapping, draw) from error
+    if mapping.is_own:
+        return ids
     if ids.shape != (draw.num_envs, draw.num_seats):
         short = ids.ndim == 2 and ids.shape[1] < draw.num_seats
         problem = (
@@ -184,12 +192,12 @@ def named_error(error: Exception, mapping: PolicyMapping, draw: Draw) -> Excepti
     return kind(f"{saved_text(mapping)} failed at the draw of {envs}, episode {draw.episode[0]}: {text}")
 
 
-def _swapped(value: Any, bound: dict[int, PolicyMapping]) -> Any:
-    """Returns a field with each child in it replaced: the child itself, or in a dict, list or tuple."""
+def _bound(value: Any, ask: Ask) -> Any:
+    """Returns an attribute with every mapping in it bound."""
     if isinstance(value, PolicyMapping):
-        return bound.get(id(value), value)
+        return value.bind(ask)
     if isinstance(value, Mapping):
-        return {key: _swapped(item, bound) for key, item in value.items()}
+        return {key: _bound(item, ask) for key, item in value.items()}
     if type(value) in (list, tuple):
-        return type(value)(_swapped(item, bound) for item in value)
+        return type(value)(_bound(item, ask) for item in value)
     return value

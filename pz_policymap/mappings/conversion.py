@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
-
 from pz_policymap.mappings.base import PolicyMapping
-from pz_policymap.mappings.from_function import FromFunction
+from pz_policymap.mappings.from_function import FromFunction, PolicyFunction
 from pz_policymap.mappings.text import mapping_from_text
 from pz_policymap.mappings.uniform import Uniform
 
-MappingLike = PolicyMapping | Callable[[list[Any], Any], Mapping[Any, int]] | int | str
+MappingLike = PolicyMapping | PolicyFunction | int | str
 
 
 def as_mapping(mapping: MappingLike) -> PolicyMapping:

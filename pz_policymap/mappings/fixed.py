@@ -58,9 +58,9 @@ class Fixed(PolicyMapping):
 
     @override
     def assign(self, draw: Draw) -> PolicyIds:
-        policy = self.policy
-        each = [policy[a] if isinstance(policy, Mapping) else policy for a in draw.agents]
-        return np.broadcast_to(np.array(each, np.int32), (draw.num_envs, draw.num_seats))
+        policies = np.empty((draw.num_envs, draw.num_seats), np.int32)
+        policies[:] = [self.policy[a] for a in draw.agents] if isinstance(self.policy, Mapping) else self.policy
+        return policies
 
 
 @dataclass(frozen=True)

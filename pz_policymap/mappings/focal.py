@@ -99,13 +99,18 @@ class Focal(PolicyMapping):
     def assign(self, draw: Draw) -> PolicyIds:
         order = self._order(draw)
         policy_ids = np.empty((draw.num_envs, draw.num_seats), np.int32)
-        for rows in _equal_rows(order) if self.reads_agents else [np.arange(draw.num_envs)]:
-            agents = [draw.agents[seat] for seat in order[rows[0]]]
-            policy_ids[rows[:, None], order[rows]] = self._assigned(draw.only(rows), agents)
+        if draw.num_envs == 1:
+            policy_ids[0, order[0]] = self._assigned(draw, order[0])[0]
+        elif not self.reads_agents:
+            np.put_along_axis(policy_ids, order, self._assigned(draw, order[0]), axis=1)
+        else:
+            for rows in _equal_rows(order):
+                policy_ids[rows[:, None], order[rows]] = self._assigned(draw.only(rows), order[rows[0]])
         return policy_ids
 
-    def _assigned(self, draw: Draw, agents: list[Hashable]) -> PolicyIds:
-        """Returns the policies of these agents, focal ones first, for environments with the same focal seats."""
+    def _assigned(self, draw: Draw, seats: IntArray) -> PolicyIds:
+        """Returns the policies of these seats, focal ones first, for environments with the same focal seats."""
+        agents = [draw.agents[seat] for seat in seats.tolist()]
         ours, others = agents[: self.num_focal], agents[self.num_focal :]
         focal = checked_assign(self.focal, draw.child("focal", agents=ours))
         if not others:
@@ -118,7 +123,10 @@ class Focal(PolicyMapping):
         shape = (draw.num_envs, draw.num_seats)
         if not self.rotate:
             return np.broadcast_to(np.arange(draw.num_seats), shape)
-        shuffled = np.argsort(draw.bits(), axis=1)
+        shuffled = draw.bits().argsort(axis=1)
+        if draw.num_envs == 1:  # the same order in plain integers, which are faster for one environment
+            seats = shuffled[0].tolist()
+            return np.array([sorted(seats[: self.num_focal]) + sorted(seats[self.num_focal :])])
         background = np.ones(shape, np.bool_)
         np.put_along_axis(background, shuffled[:, : self.num_focal], False, axis=1)
         return np.argsort(background, axis=1, kind="stable")

@@ -13,6 +13,8 @@ from pz_policymap.arguments import MAX_INDEX, integer
 from pz_policymap.mappings.base import PolicyIds, PolicyMapping
 from pz_policymap.randomness.draw import Draw, EnvDraw
 
+PolicyFunction = Callable[[list[Any], EnvDraw], Mapping[Any, int]]
+
 
 @dataclass(frozen=True)
 class FromFunction(PolicyMapping):
@@ -20,7 +22,7 @@ class FromFunction(PolicyMapping):
 
     Args:
         fn: `fn(agents, draw) -> {agent: policy}`. `agents` is the list of agents in seat order; `draw` is an `EnvDraw`
-            with `env_index`, `episode`, `block` and `rng`. Take all randomness from `draw.rng`.
+            with `env_index`, `episode`, `block` and `rng`. Take all randomness from `draw.rng`, a NumPy generator.
         num_policies: Size of the population, to check policies against it.
 
     Raises:
@@ -36,7 +38,7 @@ class FromFunction(PolicyMapping):
         [[0, 3]]
     """
 
-    fn: Callable[[list[Any], EnvDraw], Mapping[Any, int]]
+    fn: PolicyFunction
     num_policies: int | None = None
 
     def __post_init__(self) -> None:

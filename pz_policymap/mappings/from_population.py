@@ -29,7 +29,7 @@ class FromPopulation(PolicyMapping):
     def num_policies(self) -> int | None:  # type: ignore[override]
         return self.policies if isinstance(self.policies, int) else None
 
-    @property
+    @cached_property
     def size(self) -> int:
         """Number of policies."""
         return self.policies if isinstance(self.policies, int) else len(self.policies)

@@ -45,8 +45,7 @@ def seats_by_group(
 
     Raises:
         TypeError: If a group cannot be a key, or if "prefix" meets an agent that is not a string.
-        ValueError: If an agent has no group; if "prefix" would put each of several agents alone, because names do not
-            end in a number.
+        ValueError: If an agent has no group; if "prefix" meets several agents, and names without a number at their end.
 
     Example:
         >>> seats_by_group("role_of", "prefix", ("adversary_0", "agent_0", "agent_1"))
@@ -55,9 +54,9 @@ def seats_by_group(
     seats: dict[Hashable, list[int]] = {}
     for seat, agent in enumerate(agents):
         seats.setdefault(_group(name, rule, agent), []).append(seat)
-    if rule == "prefix" and len(seats) == len(agents) > 1:
+    if rule == "prefix" and len(agents) > 1:  # a group of one may be meant: one adversary_0 against one agent_0
         unnumbered = [agent for agent in agents if agent in seats and agent not in known]
-        if len(unnumbered) == len(agents):  # one adversary_0 against one agent_0 may be meant
+        if unnumbered:
             raise ValueError(
                 f"{name}='prefix' needs names with a number at their end, such as red_0 and red_1, got {unnumbered}; "
                 f"pass a dict or a function instead"

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from typing_extensions import override
 
 from pz_policymap.arguments import population
-from pz_policymap.mappings.base import Ask, PolicyIds, PolicyMapping
+from pz_policymap.mappings.base import Ask, PolicyIds, PolicyMapping, WeightsFunction
 from pz_policymap.randomness.draw import Draw
 
 
@@ -45,11 +45,14 @@ class Weighted(PolicyMapping):
     policies: int | Sequence[int] | None = None
 
     reads_agents = False
+    _rows_read: ClassVar[set[int] | None] = None  # of the answer of a callable
 
     def __post_init__(self) -> None:
         if self.policies is not None:
             object.__setattr__(self, "policies", population("policies", self.policies))
         if not callable(self.weights):
+            if isinstance(self.weights, Answer):
+                object.__setattr__(self, "_rows_read", self.weights.rows)
             weights = checked_weights(self.weights, self._size)
             object.__setattr__(self, "weights", tuple(weights.tolist()) if weights.ndim == 1 else weights)
 
@@ -69,6 +72,11 @@ class Weighted(PolicyMapping):
     @override
     def needs_focal(self) -> bool:  # type: ignore[override]
         return isinstance(self.weights, np.ndarray)
+
+    @property
+    @override
+    def reads_weights(self) -> bool:  # type: ignore[override]
+        return callable(self.weights)
 
     @cached_property
     def _limits(self) -> NDArray[np.float64]:
@@ -96,7 +104,10 @@ class Weighted(PolicyMapping):
             raise ValueError("weights must be a vector outside of the background of Focal, got a matrix")
         share = draw.uniform()
         picks = np.empty(share.shape, np.intp)
-        for row in np.unique(draw.focal).tolist():
+        rows = sorted(set(draw.focal.tolist()))
+        if self._rows_read is not None:
+            self._rows_read.update(rows)
+        for row in rows:
             envs = draw.focal == row
             if row >= len(matrix) or not matrix[row].any():
                 raise ValueError(
@@ -118,6 +129,35 @@ class Weighted(PolicyMapping):
         return hash((self.policies, weights.shape if isinstance(weights, np.ndarray) else weights))
 
 
+class Answer(np.ndarray[Any, Any]):
+    """The answer of a weights callable for one draw; it is not copied, so that a large matrix costs little.
+
+    Attributes:
+        rows: The rows of a matrix that the draw has read.
+    """
+
+    rows: set[int]
+
+    @classmethod
+    def of(cls, function: WeightsFunction) -> Answer:
+        """Calls a weights callable and returns its answer."""
+        answer = np.asarray(function()).view(cls)
+        answer.rows = set()
+        return answer
+
+    def kept(self, whole: bool) -> NDArray[Any]:
+        """Returns a copy of the part that agents joining mid-episode in a single environment may need.
+
+        A draw of one environment that has read a row of a matrix reads that row only, however many agents join.
+
+        Args:
+            whole: Whether to keep a matrix whole in any case.
+        """
+        if whole or len(self.rows) != 1:
+            return np.array(self)
+        return np.array(self[next(iter(self.rows))])
+
+
 def checked_weights(weights: Any, size: int | None) -> NDArray[np.float64]:
     """Returns the weights as a read-only vector, one number per policy, or a matrix of such rows, or raises.
 
@@ -126,7 +166,7 @@ def checked_weights(weights: Any, size: int | None) -> NDArray[np.float64]:
         size: Number of policies; None for any number.
     """
     try:
-        array = np.array(weights, np.float64)
+        array = (np.asarray if isinstance(weights, Answer) else np.array)(weights, np.float64)
     except (TypeError, ValueError) as error:
         raise TypeError(f"weights must be a vector or a matrix of numbers, got {weights!r}") from error
     if array.ndim not in (1, 2) or not array.size:
@@ -140,8 +180,9 @@ def checked_weights(weights: Any, size: int | None) -> NDArray[np.float64]:
         raise ValueError(f"weights must be finite and not negative, got {array}")
     if array.ndim == 1 and not largest[0]:
         raise ValueError(f"weights must not all be zero, got {array}")
-    if largest.max() > np.finfo(np.float64).max / array.shape[-1]:  # their sum might overflow
-        array = np.divide(array, largest, out=np.zeros_like(array), where=largest > 0)
+    huge = largest > np.finfo(np.float64).max / array.shape[-1]
+    if huge.any():  # the sum of the row might overflow
+        array = np.divide(array, largest, out=array.copy(), where=huge)
     array.flags.writeable = False
     return array
 

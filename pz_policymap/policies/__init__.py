@@ -1,1 +1,1 @@
-"""What a policy is, and the policies that control the seats of one environment."""
+"""The kinds of policies, and their actions for the agents of an environment."""

@@ -8,7 +8,7 @@ A policy, wherever this package takes one, is one of these:
 - an object with `predict(observation, ...) -> (actions, state)`, as in Stable-Baselines3, with `reset()` likewise;
 - the string "random".
 
-A torch module takes batches and knows no agents, so adapt it in one line:
+A torch module takes batches, without agents, so adapt it in one line:
 `lambda observation, agent, info: module(torch.as_tensor(observation)).argmax().item()`.
 """
 

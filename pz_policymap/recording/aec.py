@@ -62,17 +62,14 @@ class RecordResultsAEC(BaseWrapper[AgentID, ObsType, ActionType]):
     @override
     def step(self, action: ActionType) -> None:
         """Steps the environment, and records the episode if all its agents have ended."""
-        env, state = self.env, self._state
-        if not self._was_reset:
-            env.step(action)  # which raises
-            return
-        agent = state.agent_selection
-        dead = not state.agents or state.terminations[agent] or state.truncations.get(agent, False)
-        if self._episode is None and not dead:
-            self._episode = self._begun()  # a wrapper inside has reset the environment by itself
-        episode = self._episode
+        env, state, episode = self.env, self._state, self._episode
+        if self._was_reset:
+            agent = state.agent_selection
+            dead = not state.agents or state.terminations[agent] or state.truncations.get(agent, False)
+            if episode is None and not dead:
+                self._episode = episode = self._begun()  # a wrapper inside has reset the environment by itself
         if episode is None:
-            env.step(action)
+            env.step(action)  # which raises before a reset
             return
         if agent not in episode.policies or (dead and self._recording.score is not None):
             episode.read(env.infos)

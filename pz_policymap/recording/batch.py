@@ -35,23 +35,14 @@ class BatchRecorder:
 
     env: Any
 
-    def _record_into(
-        self, recording: Recording, sinks: Sequence[Any], agents: Sequence[Any], episodes: VectorEpisodes
-    ) -> None:
+    def _record_into(self, recording: Recording, agents: Sequence[Any], episodes: VectorEpisodes) -> None:
         """Sets up the recorder; called once, by the constructor of a subclass."""
-        if not sinks:
-            raise ValueError("sinks must hold at least one sink, such as a Payoff, got none")
         self._recording = recording
-        self._sinks = sinks
         self._agents = tuple(agents)
         self._episodes = episodes
-        self._tagger = None
-        for layer in layers_of(self.env):
-            if isinstance(layer, BatchRecorder):
-                layer.refuse_shared(sinks)
-            elif isinstance(layer, VectorPolicyWrapper) and self._tagger is None:
-                self._tagger = layer
-                episodes.inner = layer.episodes
+        self._tagger = next((layer for layer in layers_of(self.env) if isinstance(layer, VectorPolicyWrapper)), None)
+        if self._tagger is not None:
+            episodes.inner = self._tagger.episodes
         num_rows = len(episodes.ended)
         self._rows = np.arange(num_rows).reshape(episodes.num_envs, -1)  # of each environment
         self._open = np.zeros(episodes.num_envs, np.bool_)  # environments with an episode that is not recorded yet
@@ -68,14 +59,10 @@ class BatchRecorder:
             raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
         return getattr(self.env, name)
 
-    def refuse_shared(self, sinks: Sequence[Any]) -> None:
-        """Raises a ValueError if one of these sinks already records here: it would count each episode twice."""
-        for sink in sinks:
-            if any(sink is own or sink == own for own in self._sinks):
-                raise ValueError(
-                    f"sinks must not already record the results of this environment, got {sink!r} again: "
-                    f"each episode would count twice"
-                )
+    @property
+    def sinks(self) -> tuple[Any, ...]:
+        """The functions that receive each episode."""
+        return self._recording.sinks
 
     def end_episodes(self, envs: ArrayLike) -> Any:
         """Records the episodes of some environments and begins their next; see `PolicyMapVector.end_episodes`."""
@@ -132,8 +119,14 @@ class BatchRecorder:
             values = rewards.detach().double()
         else:
             values = rewards.astype(float) if is_jax(rewards) else np.asarray(rewards, np.float64)
-        if tuple(values.shape) != self._lengths.shape:
-            raise ValueError(f"rewards must have shape {self._lengths.shape}, got {tuple(values.shape)}")
+        count = len(self._lengths)
+        if tuple(values.shape) == (count, 1):
+            values = values.reshape(count)
+        if tuple(values.shape) != (count,):
+            raise ValueError(
+                f"rewards must have shape ({count},), got {tuple(values.shape)}; combine vectors into numbers "
+                f"by a wrapper inside, for example by a weighted sum"
+            )
         total, rest = (array_for(values, part) for part in self._returns)
         self._returns = added(total, rest, values)
 

@@ -41,6 +41,8 @@ class RecordResultsMultiAgentVector(BatchRecorder):
         score: Score | None = None,
         info_key: str = "policy_id",
     ) -> None:
+        if not sinks:
+            raise ValueError("sinks must hold at least one sink, such as a Payoff, got none")
         tagger = next((layer for layer in layers_of(env) if isinstance(layer, PolicyMapMultiAgentVector)), None)
         if tagger is None:
             raise ValueError(f"env must be wrapped with a policy wrapper first, got {env!r}")
@@ -56,7 +58,7 @@ class RecordResultsMultiAgentVector(BatchRecorder):
         )
         self._flags = tagger.flags
         self._respawns = of_tagger.by_hand
-        self._record_into(Recording(sinks, team_of, score, info_key), sinks, tagger.agents, episodes)
+        self._record_into(Recording(sinks, team_of, score, info_key), tagger.agents, episodes)
 
     def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, Any]:
         """Resets environments; interrupted episodes are not recorded."""

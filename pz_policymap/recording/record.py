@@ -10,6 +10,7 @@ from pettingzoo.utils.env import ActionType, AECEnv, AgentID, ObsType, ParallelE
 
 from pz_policymap.mappings.groups import GroupOf
 from pz_policymap.recording.aec import RecordResultsAEC
+from pz_policymap.recording.batch import BatchRecorder
 from pz_policymap.recording.multi_agent_vector import RecordResultsMultiAgentVector
 from pz_policymap.recording.parallel import RecordResultsParallel
 from pz_policymap.recording.running_episode import Score
@@ -18,6 +19,8 @@ from pz_policymap.wrappers.multi_agent_vector import PolicyMapMultiAgentVector, 
 
 if TYPE_CHECKING:
     from gymnasium.vector import AutoresetMode  # which Gymnasium 1.0 does not have
+
+_INSIDE = ("env", "aec_env", "par_env", "venv", "envs", "vec_envs")  # where wrappers keep environments
 
 
 @overload
@@ -140,14 +143,16 @@ def record_results(
     )
 
 
-def recorders_in(env: Any) -> Iterator[RecordResultsAEC[Any, Any, Any] | RecordResultsParallel[Any, Any, Any]]:
-    """Yields the recorders in a stack of PettingZoo wrappers and converters, outermost first."""
-    layer = env
-    while layer is not None:
-        if isinstance(layer, (RecordResultsAEC, RecordResultsParallel)):
+def recorders_in(env: Any) -> Iterator[Any]:
+    """Yields the recorders in a stack of wrappers, converters and vectorizers, outermost first."""
+    layers = [env]
+    for layer in layers:  # which grows
+        if isinstance(layer, (RecordResultsAEC, RecordResultsParallel, BatchRecorder)):
             yield layer
         own = getattr(layer, "__dict__", {})  # wrappers forward attributes, and some of them raise before reset
-        layer = next((own[name] for name in ("env", "aec_env", "par_env") if own.get(name) is not None), None)
+        for name in _INSIDE:
+            inner = own.get(name)
+            layers += inner if isinstance(inner, (list, tuple)) else [] if inner is None else [inner]
 
 
 def _check_distinct(env: Any, sinks: Sequence[Any]) -> None:

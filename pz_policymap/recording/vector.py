@@ -51,6 +51,8 @@ class RecordResultsVector(BatchRecorder, VectorWrapper):
         autoreset_mode: AutoresetMode | str | None = None,
     ) -> None:
         VectorWrapper.__init__(self, env)
+        if not sinks:
+            raise ValueError("sinks must hold at least one sink, such as a Payoff, got none")
         recording = Recording(sinks, team_of, score, info_key)
         tagger = next((layer for layer in layers_of(env) if isinstance(layer, PolicyMapVector)), None)
         if tagger is not None:
@@ -59,14 +61,15 @@ class RecordResultsVector(BatchRecorder, VectorWrapper):
             autoreset_mode = tagger.autoreset_mode  # type: ignore[assignment]  # our own enum
         told = agents is not None or known_agents(env) is not None
         names = agents_of(env, agents)
-        if len(names) == 1 and not told and any(isinstance(sink, Payoff) for sink in sinks):
+        compared = any(isinstance(getattr(sink, "__self__", sink), Payoff) for sink in sinks)
+        if len(names) == 1 and not told and compared:
             raise ValueError(
                 "agents must be given for a Payoff, which compares the seats of one environment: the number of rows "
                 "per environment, or the names of its agents, got None"
             )
         length = None if tagger is None else tagger.episodes.length
         episodes = VectorEpisodes.of(env, env.num_envs // len(names), len(names), autoreset_mode, length=length)
-        self._record_into(recording, sinks, names, episodes)
+        self._record_into(recording, names, episodes)
 
     @override
     def reset(

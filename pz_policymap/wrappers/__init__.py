@@ -1,1 +1,1 @@
-"""Wrappers that tag the infos of an environment, one file an API."""
+"""Wrappers that tag the infos of an environment, one file per API."""

@@ -69,7 +69,7 @@ class PolicyMapParallel(PolicyTags[AgentID], BaseParallelWrapper[AgentID, ObsTyp
         outcome = self.env.reset(seed=seed, options=options)
         self._failed = True  # until nothing can raise any more
         observations, infos = reset_outcome(outcome, self.env)
-        is_dict = isinstance(observations, Mapping)
+        is_dict: bool = isinstance(observations, (dict, Mapping))  # `dict` first: checking an abstract class is slow
         if not is_dict:
             raise TypeError(f"observations must be a dict by agent, got {observations!r} from {name_of(self.env)}")
         self._begin_episode(infos, seed, forced)

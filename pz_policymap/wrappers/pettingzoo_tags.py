@@ -33,7 +33,6 @@ class PolicyTags(PolicyWrapper, Generic[AgentID]):
         self.assigner = PolicyAssigner(mapping, agents, **settings)
         self._generated = agents is None  # agents appear as the episode goes on
         self._tags: dict[AgentID, Info] = {}  # each agent's {info_key: policy} in this episode
-        self._block: dict[AgentID, int] = {}  # policies of all agents seen in this block
 
     def __getattr__(self, name: str) -> Any:
         if name[0] == "_" and name != "_cumulative_rewards":
@@ -76,6 +75,8 @@ class PolicyTags(PolicyWrapper, Generic[AgentID]):
 
     def _take_forced(self, options: Info | None) -> tuple[dict[AgentID, int], Info | None]:
         """Returns the forced policies by agent, and the environment's share of reset's options."""
+        if options is None:
+            return {}, None
         (forced,), options = taken(options, FORCED)
         if forced is None:
             return {}, options
@@ -93,17 +94,18 @@ class PolicyTags(PolicyWrapper, Generic[AgentID]):
         self._failed = True  # until nothing can raise any more
         self._check_infos(infos)
         live = self.env.agents
+        key = self.info_key
         for agent, info in infos.items():
+            if type(info) is dict and key not in info:  # the usual case
+                continue
             if isinstance(info, Mapping) or (info is not None and agent in live):
                 check_free(info, self.info_key, agent)
         if forced:
             check_agents(forced, live if self._generated else self.env.possible_agents)
         self.assigner.begin_episodes(seed=seed, agents=live)
-        block = self._block = self.assigner.assignment()
-        # A block may know agents of its earlier episodes that are not in this one.
-        policies = {agent: block[agent] for agent in live} if self._generated else block.copy()
+        # A block may have agents of its earlier episodes that are not in this one.
+        policies = self.assigner.assignment(agents=live if self._generated else None)
         policies.update(forced)
-        key = self.info_key
         self._tags = {agent: {key: policy} for agent, policy in policies.items()}
         self._over = self._failed = False
 
@@ -117,12 +119,9 @@ class PolicyTags(PolicyWrapper, Generic[AgentID]):
         if all(map(tags.__contains__, agents)):
             return
         late = [agent for agent in dict.fromkeys(agents) if agent not in tags and agent != ALL]
-        new = [agent for agent in late if agent not in self._block]
-        if new:
-            self.assigner.add_agents(new)
-            self._block.update(zip(new, self.assigner.policy_ids[0, -len(new) :].tolist(), strict=True))
-        for agent in late:
-            tags[agent] = {self.info_key: self._block[agent]}
+        self.assigner.add_agents(late)
+        for agent, policy in self.assigner.assignment(agents=late).items():
+            tags[agent] = {self.info_key: policy}
 
     def _tagged(self, agent: AgentID, info: Any) -> Info:
         """Returns a fresh, tagged info of one agent; `info` may be missing (None)."""

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pz_policymap.assigner import PolicyAssigner
-from pz_policymap.assignment import PolicyIds, read_only
+from pz_policymap.assignment import read_only
+from pz_policymap.mappings.base import PolicyIds
 from pz_policymap.wrappers.reset_options import AS_DRAWN
 from pz_policymap.wrappers.vector_episodes import Envs, VectorEpisodes
 from pz_policymap.wrappers.vector_infos import Finished

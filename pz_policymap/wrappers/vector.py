@@ -10,6 +10,7 @@ from gymnasium.vector import VectorEnv, VectorWrapper
 from typing_extensions import Unpack, override
 
 from pz_policymap.mappings.conversion import MappingLike
+from pz_policymap.mappings.focal import Focal
 from pz_policymap.wrappers.policy_wrapper import WrapOptions, check_free, reset_outcome, split_options
 from pz_policymap.wrappers.reset_options import FORCED, forced_matchup, taken
 from pz_policymap.wrappers.vector_agents import agents_of
@@ -94,6 +95,11 @@ class PolicyMapVector(VectorPolicyWrapper, VectorWrapper):
         envs, seats = env.num_envs // len(names), len(names)
         episodes = VectorEpisodes.of(env, envs, seats, autoreset_mode, length=episode_length)
         self._manage(mapping, names, episodes, (env.num_envs,), settings)
+        if agents is None and seats == 1 and isinstance(self.assigner.mapping, Focal):
+            raise ValueError(
+                f"agents must be given for {self.assigner.mapping!r}, whose background has no seat if each row is an "
+                f"environment of its own, got None"
+            )
         self._takes_mask = episodes.autoreset is not None
         self._everyone = np.ones(env.num_envs, np.bool_)  # the mask of the tag
 

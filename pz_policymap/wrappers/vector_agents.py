@@ -20,7 +20,8 @@ def agents_of(env: VectorEnv[Any, Any, Any], agents: int | Sequence[Hashable] | 
 
     Raises:
         TypeError: If `agents` is neither an integer nor a sequence.
-        ValueError: If the number of rows is not a multiple of it, or if the environment has another number of agents.
+        ValueError: If the number of rows is not a multiple of it, if the environment has another number of agents, or
+            if SuperSuit's processes hide them and none are given.
 
     Example:
         >>> import supersuit
@@ -32,6 +33,10 @@ def agents_of(env: VectorEnv[Any, Any, Any], agents: int | Sequence[Hashable] | 
     known = known_agents(env)
     names: Sequence[Hashable]
     if agents is None:
+        if known is None and hasattr(env.unwrapped, "idx_starts"):  # SuperSuit's rows in processes are agents
+            raise ValueError(
+                "agents must be given for environments in processes, which do not tell their agents, got None"
+            )
         names = known or ("agent_0",)
     elif isinstance(agents, Iterable) and not isinstance(agents, (str, bytes)):
         names = in_order("agents", agents)

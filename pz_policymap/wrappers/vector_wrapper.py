@@ -11,8 +11,8 @@ from typing_extensions import override
 
 from pz_policymap.arguments import row_numbers
 from pz_policymap.assigner import PolicyAssigner
-from pz_policymap.assignment import PolicyIds
 from pz_policymap.batching.nested_arrays import array_for, first_leaf, is_tensor, on_host
+from pz_policymap.mappings.base import PolicyIds
 from pz_policymap.mappings.conversion import MappingLike
 from pz_policymap.wrappers.autoreset import Autoreset
 from pz_policymap.wrappers.policy_wrapper import PolicyWrapper, reset_failed

@@ -1,4 +1,4 @@
-"""Cost of draws: many environments in one call, scattered episodes, memory, and import."""
+"""Cost of draws: many environments in one call, scattered episodes, single resets, memory, and import."""
 
 import random
 import statistics
@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+import pz_policymap as pm
 from pz_policymap.assigner import PolicyAssigner
 
 NUM_POLICIES = 8
@@ -114,6 +115,29 @@ def test_scattered_environments(side_by_side, report):
 
     ours, theirs = side_by_side(assigner.begin_episodes, one_counter_set_a_row, rounds=15)
     report("16,384 rows at scattered episodes redraw", "one counter set a row", ours / theirs, 0.1, 0.25)
+
+
+def test_weights_callable_that_returns_a_matrix(side_by_side, report):
+    payoff = pm.Payoff(500)
+
+    def weights():
+        return pm.pfsp(payoff.win_rates, floor=0.1)
+
+    rule = pm.Focal(pm.Fixed(0), pm.Weighted(weights), rotate=False)
+    assigner = PolicyAssigner(rule, ["a", "b"], resample_every=1, seed=0)
+    ours, callable_alone = side_by_side(assigner.begin_episodes, weights, rounds=15)
+    report("a draw by a matrix of 500 x 500 weights", "its weights callable", ours / callable_alone, 1.3, 2)
+
+
+def test_agents_that_join_one_by_one(side_by_side, report):
+    def join(count):
+        assigner = PolicyAssigner(NUM_POLICIES, None, seed=0)
+        assigner.begin_episodes(agents=["first"])
+        for number in range(count):
+            assigner.add_agents([number])
+
+    many, few = side_by_side(lambda: join(8000), lambda: join(500), rounds=11)
+    report("an agent that joins, one of 8,000", "one of 500", many / few / 16, 1.2, 2.5)
 
 
 def test_memory(report):

@@ -54,6 +54,30 @@ class StillTurns(pettingzoo.AECEnv):
         pass
 
 
+class HandwrittenDraw(pettingzoo.utils.BaseParallelWrapper):
+    """Draws a policy per agent from NumPy's generator at each reset."""
+
+    rng = np.random.default_rng(0)
+
+    def reset(self, seed=None, options=None):
+        observations, infos = self.env.reset(seed, options)
+        policies = self.rng.integers(0, NUM_POLICIES, len(self.env.agents)).tolist()
+        tags = zip(infos.items(), policies, strict=True)
+        return observations, {agent: info | {"policy_id": policy} for (agent, info), policy in tags}
+
+
+@pytest.mark.parametrize(
+    ("mapping", "target"),
+    [(pm.Uniform(NUM_POLICIES), 4), (pm.Focal(pm.Fixed(0), pm.Weighted(range(NUM_POLICIES))), 10)],
+    ids=["uniform", "focal"],
+)
+def test_reset_of_a_single_environment_with_a_draw(side_by_side, report, mapping, target):
+    ours, theirs = side_by_side(
+        pm.wrap(Still(2, 0), mapping, resample_every=1, seed=0).reset, HandwrittenDraw(Still(2, 0)).reset
+    )
+    report(f"reset with a draw, {mapping!r}", "a handwritten wrapper", ours / theirs, target, 2 * target)
+
+
 @pytest.mark.parametrize("num_keys", [0, 3])
 @pytest.mark.parametrize("num_agents", [2, 10, 64, 256])
 def test_tag_costs_about_a_dict_comprehension(side_by_side, report, num_agents, num_keys):

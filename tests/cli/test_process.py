@@ -35,7 +35,7 @@ def test_readme_command_writes_plain_text():
     assert shown.stdout.isascii()
 
 
-@pytest.mark.parametrize("command", [[], ["preview"], ["run"], ["tournament"], ["check"]])
+@pytest.mark.parametrize("command", [[], ["preview"], ["run"], ["tournament"], ["merge"], ["check"]])
 def test_help_has_examples_at_every_level(command, capsys):
     assert main([*command, "--help"]) == 0
     text = capsys.readouterr().out
@@ -68,8 +68,8 @@ def test_python_m_in_a_worker_process_runs_nothing(monkeypatch, capsys):
 
 @pytest.mark.parametrize("form", [[], ["--json"]])
 def test_closed_stdout_is_not_an_error(form, monkeypatch, capsys):
-    nobody, pipe = os.pipe()
-    os.close(nobody)
+    reader, pipe = os.pipe()
+    os.close(reader)
     with open(pipe, "w", encoding="utf-8") as out:  # noqa: PTH123  # it has no path
         monkeypatch.setattr(sys, "stdout", out)
         assert main(["preview", "Uniform(4)", *form]) == 0
@@ -77,7 +77,7 @@ def test_closed_stdout_is_not_an_error(form, monkeypatch, capsys):
 
 
 def test_stdout_closed_midway_is_not_an_error():
-    # Twice what a pipe of 64 KiB holds: the rest is written when nobody reads any more.
+    # Twice what a pipe of 64 KiB holds: the rest is written after the pipe is closed.
     arguments = ["preview", "Uniform(4)", "--envs", "100", "--rows", "100000", "--resample-every", "1"]
     with subprocess.Popen([*COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT) as process:
         process.stdout.readline()
@@ -89,7 +89,7 @@ def test_stdout_closed_midway_is_not_an_error():
 @pytest.mark.skipif(not hasattr(os, "killpg"), reason="Windows has no process groups to interrupt")
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_interrupted_tournament_resumes_with_equal_results(tmp_path, capsys, monkeypatch, jobs):
-    path = tmp_path / "games.npz"
+    path = tmp_path / "games.jsonl"
     arguments = ["tournament", "pettingzoo.classic.tictactoe_v3", "--policies", "random", "tests.cli_bots:slow"]
     arguments += ["--cycles", "30", "--seed", "3"]
     kept = ["--results", str(path), "--jobs", jobs]
@@ -104,7 +104,7 @@ def test_interrupted_tournament_resumes_with_equal_results(tmp_path, capsys, mon
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509  # jobs in the background ignore it
     )
     try:
-        while not path.exists() or not len(pm.load(path)["tournament"]["repetitions"]):
+        while not path.exists() or path.read_bytes().count(b"\n") < 2:
             assert process.poll() is None, process.stderr.read()
             time.sleep(0.05)
         os.killpg(process.pid, signal.SIGINT)
@@ -112,7 +112,7 @@ def test_interrupted_tournament_resumes_with_equal_results(tmp_path, capsys, mon
     finally:
         process.kill()
     assert (process.returncode, output) == (130, "")
-    done = len(pm.load(path)["tournament"]["repetitions"])
+    done = len(pm.read_tournament(path).episodes)
     assert 0 < done < 60
     told = re.search(r"(\d+) of 60 games were played; the same command resumes", errors)
     assert done - int(jobs) <= int(told[1]) <= done  # the interrupt may come between saving and counting

@@ -4,9 +4,12 @@ import json
 
 import numpy as np
 import pytest
+from pettingzoo.classic import tictactoe_v3
 
 import pz_policymap as pm
 from pz_policymap.cli import main
+from pz_policymap.cli.tables import plain
+from tests import cli_bots
 
 TICTACTOE, TAG = "pettingzoo.classic.tictactoe_v3", "mpe2.simple_tag_v3"
 
@@ -107,6 +110,21 @@ def test_run_saves_the_ledger_that_it_shows(capsys, tmp_path):
     for policy, row in enumerate(shown):
         assert row["wins"] == payoff.wins[policy].sum()
         assert row["steps"] == statistics.steps[policy]
+
+
+def test_run_prints_and_writes_the_same_bytes_as_the_api(capsys, tmp_path):
+    names = ["random", "tests.cli_bots:first_free"]
+    options = ["--episodes", "30", "--resample-every", "2", "--seed", "3", "--payoff", str(tmp_path / "command")]
+    shown = run(capsys, TICTACTOE, "--policies", *names, *options)
+    env = pm.wrap(tictactoe_v3.env(), pm.Uniform(2), resample_every=2, seed=3, env_index=0)
+    result = pm.PlayResult(names)
+    for episode in pm.play(env, ["random", cli_bots.first_free], 30, seed=3):
+        result.record(episode)
+    assert shown == f"{result}\n"
+    pm.save(tmp_path / "api", payoff=result.payoff, statistics=result.statistics)
+    assert (tmp_path / "api").read_bytes() == (tmp_path / "command").read_bytes()
+    rows = table(capsys, TICTACTOE, "--policies", *names, *options)
+    assert rows == json.loads(json.dumps(plain(result.as_dict()["policies"])))
 
 
 def test_pictures_are_drawn(capsys, tmp_path):

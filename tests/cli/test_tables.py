@@ -1,4 +1,4 @@
-"""Tables, colours and progress: plain where nobody looks."""
+"""Tables, colours and progress: plain unless stdout is a terminal."""
 
 import io
 

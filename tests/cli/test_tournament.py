@@ -1,4 +1,4 @@
-"""`tournament`: every pair as often as every other, the same by any number of processes, and not lost."""
+"""`tournament` and `merge`: the output and files of the API, resumption, and errors on one line."""
 
 import json
 
@@ -6,6 +6,9 @@ import pytest
 
 import pz_policymap as pm
 from pz_policymap.cli import main
+from pz_policymap.cli.environments import EnvName
+from pz_policymap.cli.tables import plain
+from tests import cli_bots
 
 TICTACTOE = "pettingzoo.classic.tictactoe_v3"
 BOTS = ["tests.cli_bots:first_free", "tests.cli_bots:last_free"]
@@ -63,22 +66,62 @@ def test_tournament_teams_play_no_games_among_themselves(capsys):
     assert alone["wins"] == teams["wins"] == [[0, 2, 2], [2, 0, 2], [2, 2, 0]]
 
 
-def test_tournament_tables_equal_json(capsys):
-    arguments = ["--policies", "random", *BOTS, "--cycles", "2"]
-    shown = tournament(capsys, *arguments)
-    assert main(["tournament", TICTACTOE, *arguments]) == 0
-    ratings, rates = capsys.readouterr().out.split("\n\n")
-    assert ratings.startswith(f"{TICTACTOE}: 12 games\n")
-    for line, row in zip(ratings.splitlines()[2:], shown["policies"], strict=True):
-        cells = line.split()
-        assert cells[:3] == [str(row["policy"]), row["name"], f"{row['rating']:+.0f}"]
-        assert cells[4:8] == [str(row[key]) for key in ("games", "wins", "draws", "losses")]
-    order = [row["policy"] for row in shown["policies"]]
-    lines = [line.split() for line in rates.splitlines()[1:]]
-    assert lines[0] == ["policy", *map(str, order)]
-    for line, i in zip(lines[1:], order, strict=True):
-        won = [(shown["wins"][i][j] + shown["draws"][i][j] / 2) / 4 for j in order]
-        assert line == [str(i), *("-" if i == j else f"{rate:.2f}" for j, rate in zip(order, won, strict=True))]
+ARGUMENTS = ["--policies", "random", *BOTS, "--cycles", "6", "--seed", "3"]
+
+
+def by_api(**settings):
+    """The tournament of `ARGUMENTS`, played in Python."""
+    entrants = {"random": "random", BOTS[0]: cli_bots.first_free, BOTS[1]: cli_bots.last_free}
+    make_env = EnvName(TICTACTOE)  # the results file is bound to what the command line calls the environment
+    return pm.tournament(make_env, entrants, cycles=6, seed=3, **settings)
+
+
+def test_tournament_prints_and_writes_the_same_bytes_as_the_api(capsys, tmp_path):
+    result = by_api(results=tmp_path / "api")
+    assert main(["tournament", TICTACTOE, *ARGUMENTS, "--results", str(tmp_path / "command")]) == 0
+    assert capsys.readouterr().out == f"{result}\n\n{result.pairs()}\n"
+    assert (tmp_path / "api").read_bytes() == (tmp_path / "command").read_bytes()
+    assert tournament(capsys, *ARGUMENTS) == {
+        "env": TICTACTOE,
+        "agents": ["player_1", "player_2"],
+        "seed": 3,
+        **json.loads(json.dumps(plain(result.as_dict()))),
+    }
+
+
+def test_merge_of_shards_prints_and_writes_the_same_bytes_as_the_api(capsys, tmp_path):
+    shards = [str(tmp_path / f"shard{i}") for i in range(3)]
+    for i, path in enumerate(shards):
+        tournament(capsys, *ARGUMENTS, "--shard", f"{i}/3", "--results", path)
+    assert main(["merge", *shards, "--into", str(tmp_path / "merged"), "--plot", str(tmp_path / "merged.png")]) == 0
+    shown = capsys.readouterr().out
+    by_api(results=tmp_path / "api")
+    result = pm.read_tournament(tmp_path / "api", into=tmp_path / "api")
+    assert shown == f"{result}\n\n{result.pairs()}\n"
+    assert (tmp_path / "merged").read_bytes() == (tmp_path / "api").read_bytes()
+    assert main(["merge", str(tmp_path / "merged"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == json.loads(json.dumps(plain(result.as_dict())))
+    assert (tmp_path / "merged.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("content", "code", "message"), [(None, 1, "No such file"), (b"x\n", 2, "it is not a results file of this version")]
+)
+def test_merge_unusable_file_is_one_line(content, code, message, capsys, tmp_path):
+    if content:
+        (tmp_path / "games").write_bytes(content)
+    assert main(["merge", str(tmp_path / "games")]) == code
+    (line,) = capsys.readouterr().err.splitlines()
+    assert message in line
+
+
+def test_tournament_of_a_folder_of_checkpoints(capsys, tmp_path):
+    for name in ("first", "last"):
+        (tmp_path / f"{name}.txt").write_text(name)
+    options = ["--checkpoints", str(tmp_path), "--loader", "tests.cli_bots:loads", "--cycles", "3", "--jobs", "2"]
+    shown = tournament(capsys, *options)
+    assert sorted(row["name"] for row in shown["policies"]) == ["first", "last"]
+    assert shown["wins"] == [[0, 3], [3, 0]]
 
 
 def test_tournament_two_jobs_equal_one_job(capsys):
@@ -86,11 +129,11 @@ def test_tournament_two_jobs_equal_one_job(capsys):
     assert tournament(capsys, *arguments, "--jobs", "2") == tournament(capsys, *arguments)
 
 
-@pytest.mark.parametrize("name", ["a_folder", "x" * 250])
+@pytest.mark.parametrize("name", ["a_folder", "x" * 300])
 def test_tournament_unusable_results_file_fails_before_play(name, capsys, tmp_path):
     (tmp_path / "a_folder").mkdir()
-    path = str(tmp_path / name)  # the long one is too long with what is written beside it
-    players = ["random", "tests.cli_bots:interrupts"]  # a game would be told as an interrupted one
+    path = str(tmp_path / name)
+    players = ["random", "tests.cli_bots:interrupts"]  # a game would show as an interruption
     assert main(["tournament", TICTACTOE, "--policies", *players, "--results", path]) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("pz-policymap: --results: ")
@@ -109,8 +152,9 @@ def test_tournament_without_wins_shows_returns(capsys):
     )
     # StubParallel pays both agents 1 a step, for two steps.
     text = capsys.readouterr().out.split("\n\n")[-1]
-    assert text.startswith("No game was won. Mean return")
-    assert [line.split() for line in text.splitlines()[2:]] == [["0", "2.00", "2.00"], ["1", "2.00", "2.00"]]
+    assert text.startswith("mean return with")
+    rows = [["random", "2.00", "2.00"], ["random-2", "2.00", "2.00"]]
+    assert [line.split() for line in text.splitlines()[1:]] == rows
 
 
 def test_pictures_are_drawn(capsys, tmp_path):
@@ -126,8 +170,10 @@ def test_pictures_are_drawn(capsys, tmp_path):
         ([TICTACTOE, "--policies", "random", "tests.cli_bots:fails"], 1, "ZeroDivisionError: no idea"),
         ([TICTACTOE, "--policies", "random", "tests.cli_bots:fails", "--jobs", "2"], 1, "ZeroDivisionError: no idea"),
         ([TICTACTOE, "--policies", "random", "tests.cli_bots:nix"], 2, "has no 'nix'"),
-        ([TICTACTOE, "--policies", "1"], 2, "--policies must be at least 2"),
-        ([TICTACTOE], 2, "required: --policies"),
+        ([TICTACTOE, "--policies", "1"], 2, "must name at least 2 policies, got 1"),
+        ([TICTACTOE], 2, "must name at least 2 policies, got 0"),
+        ([TICTACTOE, "--policies", "2", "--shard", "3/3"], 2, "--shard: must be I/N with 0 <= I < N"),
+        ([TICTACTOE, "--policies", "2", "--shard", "x"], 2, "--shard: must be I/N with 0 <= I < N"),
         ([TICTACTOE, "--policies", "2", "--cycles", "2", "--games", "3"], 2, "not allowed with argument --cycles"),
         # Ten cycles of 90 * 89 * 88 * 87 seatings.
         (["mpe2.simple_tag_v3", "--policies", "90"], 2, "games must be at most 10000000, got 613245600"),
@@ -154,7 +200,7 @@ def test_failure_is_one_line(arguments, code, message, capsys):
 
 
 def test_tournament_resumes_from_its_file_with_more_cycles(capsys, tmp_path):
-    path = str(tmp_path / "games.npz")
+    path = str(tmp_path / "games.jsonl")
     arguments = ["--policies", "random", BOTS[0], "--seed", "2"]
     assert tournament(capsys, *arguments, "--games", "5", "--results", path)["games_played"] == 5
     assert main(["tournament", TICTACTOE, *arguments, "--cycles", "6", "--results", path, "--json"]) == 0
@@ -164,7 +210,7 @@ def test_tournament_resumes_from_its_file_with_more_cycles(capsys, tmp_path):
 
 
 def test_interrupted_tournament_reports_kept_games(capsys, tmp_path):
-    path = tmp_path / "games.npz"
+    path = tmp_path / "games.jsonl"
     arguments = ["tournament", TICTACTOE, "--policies", "tests.cli_bots:interrupts", "random", BOTS[0], "--cycles", "1"]
     for more, message in (
         ([], "without --results nothing is kept"),
@@ -173,4 +219,4 @@ def test_interrupted_tournament_reports_kept_games(capsys, tmp_path):
         assert main([*arguments, *more]) == 130
         error = capsys.readouterr().err
         assert f" of 6 games were played; {message}" in error
-    assert error.startswith(f"{len(pm.load(path)['tournament']['repetitions'])} of 6 games")
+    assert error.startswith(f"{len(pm.read_tournament(path).episodes)} of 6 games")

@@ -446,9 +446,6 @@ HOSTILE = {
     "a text that grows": lambda path: archive_of(path, json.dumps("x" * 10**7), zipfile.ZIP_DEFLATED),
     "an array that grows": lambda path: archive_of(path, ONE, zipfile.ZIP_DEFLATED, _0=array_bytes(np.zeros(10**6))),
     "an array that says it is huge": lambda path: archive_of(path, ONE, _0=HUGE),
-    "an array in a thousand places": lambda path: archive_of(
-        path, {"x": [{"~array": 0}] * 1000}, _0=array_bytes(np.zeros(10**5))
-    ),
     "an array of texts": lambda path: archive_of(path, ONE, _0=array_bytes(np.array(["x"]))),
     "an array of records": lambda path: archive_of(path, ONE, _0=array_bytes(np.zeros(2, "i4,f8"))),
     "an array of times": lambda path: archive_of(path, ONE, _0=array_bytes(np.zeros(2, "M8[s]"))),

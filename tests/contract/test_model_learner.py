@@ -1,4 +1,4 @@
-"""`LearnerEnv`, held against the model: see `test_model.py`."""
+"""`LearnerEnv` compared with the model; see `tests/contract_model.py`."""
 
 import copy
 
@@ -24,7 +24,7 @@ RULES = st.builds(pm.Focal, st.just(pm.Fixed(0)), st.sampled_from(BACKGROUNDS), 
 
 
 class Opponent:
-    """Remembers for whom it was asked, in a list that is copied with it."""
+    """Keeps the agents that it acted for, in a list that is copied with it."""
 
     def __init__(self, policy, calls):
         self.policy, self.calls = policy, calls
@@ -36,7 +36,7 @@ class Opponent:
 
 
 class LearnerMachine(RuleBasedStateMachine):
-    """A game of survival, of which the learner sees its own turns alone."""
+    """A game of survival, of which the learner sees only its own turns."""
 
     @initialize(
         mapping=RULES,
@@ -67,13 +67,13 @@ class LearnerMachine(RuleBasedStateMachine):
     def episode(self, seed, steps):
         before = sum(not actions for actions in self.survival.seen_actions)
         if self.model.seed is None and seed is None:
-            seed = 0  # entropy would be no replay
+            seed = 0  # entropy could not be replayed
         del self.calls[:]
         skipped = len(self.log)
         _, info = self.env.reset(seed=seed)
         self.model.reset(seed)
         for _ in range(sum(not actions for actions in self.survival.seen_actions) - before - 1):
-            self.model.reset()  # an episode that gave the learner no turn
+            self.model.reset()  # an episode without a turn of the learner
         self.recorded += len(self.log) - skipped
         self.playing, self.was_reset, self.earned = True, True, 0.0
         self.look(info)
@@ -112,7 +112,7 @@ class LearnerMachine(RuleBasedStateMachine):
         )
 
     @rule()
-    def state_goes_on(self):
+    def state_is_resumed(self):
         assume(self.was_reset)
         state = self.policies.state_dict()
         self.model.unfinished = self.playing
@@ -122,7 +122,7 @@ class LearnerMachine(RuleBasedStateMachine):
         self.policies.assigner.load_state_dict(state)
 
     @invariant()
-    def who_plays_and_what_is_recorded_is_what_the_model_says(self):
+    def assignment_and_records_equal_the_model(self):
         if getattr(self, "was_reset", False):
             assert self.env.policy_ids == self.model.policy_ids
             assert self.policies.assigner.episode[0] == self.model.episode

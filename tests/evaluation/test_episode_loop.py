@@ -1,9 +1,10 @@
 """`EpisodeLoop`: agents that join, die or are not observed, and errors that name their cause."""
 
+import numpy as np
 import pytest
 
 import pz_policymap as pm
-from pz_policymap.evaluation.episode_loop import EpisodeLoop, PlayError, told
+from pz_policymap.evaluation.episode_loop import EpisodeLoop, Outcome, PlayError, told
 from pz_policymap.policies.seat_policies import SeatPolicies
 from tests.stub_envs import StubAEC, StubParallel
 
@@ -42,7 +43,7 @@ LATE = [
 
 
 @pytest.mark.parametrize("env", LATE)
-def test_an_agent_that_joins_is_controlled_by_the_policy_of_its_tag(env):
+def test_episode_loop_joining_agent_is_controlled_by_the_policy_of_its_tag(env):
     outcome = loop_of(pm.wrap(env, pm.Fixed(0), seed=0), zero).play(0, 0, {})
     assert set(outcome.returns) == {"a", "c"}
     assert outcome.lengths["a"] > outcome.lengths["c"] > 0
@@ -50,7 +51,7 @@ def test_an_agent_that_joins_is_controlled_by_the_policy_of_its_tag(env):
 
 
 @pytest.mark.parametrize("make", APIS)
-def test_an_error_of_a_policy_names_it_and_its_agent(make):
+def test_episode_loop_error_of_a_policy_names_it_and_its_agent(make):
     env = make()
     with pytest.raises(
         PlayError, match=r"policy #1, which controls agent 'b', raised ValueError: no idea \(.*:\d+\)"
@@ -61,7 +62,7 @@ def test_an_error_of_a_policy_names_it_and_its_agent(make):
     assert str(e.value.within("game 3")).startswith("game 3: policy #1")
 
 
-def test_an_error_that_only_a_batch_raises_names_its_first_agent():
+def test_episode_loop_error_of_a_whole_batch_names_its_first_agent():
     class FailsOnce:
         calls = 0
 
@@ -76,7 +77,7 @@ def test_an_error_that_only_a_batch_raises_names_its_first_agent():
 
 
 @pytest.mark.parametrize("make", APIS)
-def test_an_action_outside_its_space_is_the_fault_of_the_policy(make):
+def test_episode_loop_action_outside_its_space_is_the_fault_of_the_policy(make):
     class Strict(make):
         def step(self, actions):
             raise IndexError("illegal")
@@ -93,7 +94,7 @@ def test_an_action_outside_its_space_is_the_fault_of_the_policy(make):
     assert e.value.policy is None
 
 
-def test_an_error_of_reset_is_the_fault_of_the_environment():
+def test_episode_loop_error_of_reset_is_the_fault_of_the_environment():
     with pytest.raises(PlayError, match="RuntimeError: reset 0 fails"):
         loop_of(StubParallel(fail_at=[0]), zero).play(0, 0, {"a": 0, "b": 0})
 
@@ -106,7 +107,7 @@ def test_errors_are_told_on_one_line(error, text):
     assert told(error) == text
 
 
-def test_agents_that_are_removed_with_the_last_step_have_ended():
+def test_episode_loop_agents_removed_with_the_last_step_have_ended():
     class Empties(StubAEC):
         def step(self, action):
             super().step(action)
@@ -116,3 +117,23 @@ def test_agents_that_are_removed_with_the_last_step_have_ended():
     outcome = loop_of(Empties(), zero).play(0, 0, {"a": 0, "b": 0})
     assert outcome.complete
     assert outcome.returns == {"a": 2.0, "b": 2.0}
+
+
+@pytest.mark.parametrize(
+    ("action", "equal", "other"),
+    [
+        (3, np.int64(3), 4),
+        (np.array([0.5, 1.0]), np.array([0.5, 1.0]), np.array([0.5, 1.5])),
+        ((1, 2), (1, 2), (2, 1)),
+        (0.25, 0.25, 0.5),
+    ],
+)
+def test_outcome_moves_tell_different_actions_apart(action, equal, other):
+    def moves(*actions):
+        outcome = Outcome()
+        for each in actions:
+            outcome.note(each)
+        return outcome.moves
+
+    assert moves(action) == moves(equal) != moves(other)
+    assert moves(action, other) != moves(other, action)

@@ -1,34 +1,33 @@
-"""Win rates and their intervals."""
+"""Games and mean returns of each policy."""
 
-import math
-
+import numpy as np
 import pytest
 
 import pz_policymap as pm
-from pz_policymap.evaluation.standings import interval_text, standings, wilson
+from pz_policymap.evaluation.standings import mean_returns, standings
 
 stats = pytest.importorskip("scipy.stats")
-
-
-@pytest.mark.parametrize(("wins", "games"), [(0, 1), (1, 1), (3, 7), (0, 20), (20, 20), (499, 1000), (1, 10**6)])
-def test_wilson_equals_scipy(wins, games):
-    low, high = stats.binomtest(wins, games).proportion_ci(method="wilson")
-    assert wilson(wins, games) == pytest.approx((low, high), abs=1e-12)
-
-
-def test_wilson_half_wins_lie_between_whole_wins():
-    assert wilson(3, 7) < wilson(3.5, 7) < wilson(4, 7)
-
-
-def test_wilson_without_games_is_nan():
-    assert all(map(math.isnan, wilson(0, 0)))
-    assert interval_text(wilson(0, 0)) == "-"
-    assert interval_text((0.494, 0.943)) == "0.49 to 0.94"
 
 
 def test_standings_sum_over_opponents():
     payoff = pm.Payoff(3)
     for policies, returns in (([0, 1], [1, 0]), ([0, 1], [0, 0]), ([0, 2], [0, 1]), ([0, 0], [1, 0])):
         payoff.record(pm.Episode(policies, returns))
-    first = standings(payoff)[0]
-    assert first[:5] == (3, 1, 1, 1, 0.5)
+    assert standings(payoff)[0] == (3, 1, 1, 1, 0.5)
+
+
+def test_mean_returns_of_independent_episodes_equal_scipy():
+    values = np.random.default_rng(0).normal(1e6, 1.0, 500)
+    episodes = [pm.Episode([1, 1], [value - 1.0, value + 1.0]) for value in values] + [pm.Episode([2], [5.0])]
+    result = mean_returns(episodes, range(501), num_policies=4)
+    assert result.units.tolist() == [0, 500, 1, 0]
+    np.testing.assert_allclose(result.values, [np.nan, values.mean(), 5.0, np.nan], rtol=1e-14)
+    np.testing.assert_allclose(result.errors, [np.nan, stats.sem(values), np.nan, np.nan], rtol=1e-6)
+
+
+def test_mean_returns_of_clusters_have_the_error_of_their_means():
+    values = np.random.default_rng(1).normal(size=50)
+    episodes = [pm.Episode([0], [value]) for value in values for _ in range(7)]  # equal within a cluster
+    result = mean_returns(episodes, [number // 7 for number in range(350)], num_policies=1)
+    assert result.units.tolist() == [50]
+    np.testing.assert_allclose(result.errors, stats.sem(values))

@@ -1,5 +1,5 @@
-"""`IsolatedRandomness`: what is drawn inside follows from the seed, and nobody outside notices."""
-# ruff: noqa: NPY002  # the global generator is what this is about
+"""`IsolatedRandomness`: draws inside follow from the seed and leave the draws outside unchanged."""
+# ruff: noqa: NPY002  # these are tests of the global generator
 
 import random
 import sys
@@ -15,7 +15,7 @@ def drawn():
     return random.random(), np.random.rand()
 
 
-def test_inside_the_generators_go_on_from_the_seed_across_visits():
+def test_draws_inside_follow_from_the_seed_across_visits():
     reference = random.Random(3), np.random.Generator(np.random.MT19937(3))
     expected = [(reference[0].random(), reference[1].random()) for _ in range(4)]
     own = IsolatedRandomness(3)
@@ -27,7 +27,7 @@ def test_inside_the_generators_go_on_from_the_seed_across_visits():
     assert seen == expected
 
 
-def test_outside_they_go_on_as_if_nothing_had_happened_also_after_an_error():
+def test_draws_outside_are_unchanged_even_after_an_error():
     random.seed(5), np.random.seed(5)
     expected = [drawn() for _ in range(4)]
     random.seed(5), np.random.seed(5)
@@ -55,7 +55,7 @@ def test_second_normal_variate_stays_with_its_generator():
     assert len({*inside, *(variate for variate, _ in seen)}) == 12
 
 
-def test_generators_that_are_seeded_or_exchanged_inside_do_not_stay():
+def test_generators_seeded_or_replaced_inside_are_restored():
     np.random.seed(5), random.seed(5)
     before, generator = drawn(), np.random.get_bit_generator()
     np.random.seed(5), random.seed(5)
@@ -67,7 +67,7 @@ def test_generators_that_are_seeded_or_exchanged_inside_do_not_stay():
     assert drawn() == before
 
 
-def test_a_global_generator_of_another_kind_is_put_back_as_it_was():
+def test_global_generator_of_another_kind_is_restored():
     usual = np.random.get_bit_generator()
     try:
         np.random.set_bit_generator(np.random.PCG64(3))
@@ -83,7 +83,7 @@ def test_a_global_generator_of_another_kind_is_put_back_as_it_was():
         np.random.set_bit_generator(usual)
 
 
-def test_two_inside_each_other_keep_apart():
+def test_nested_isolations_are_independent():
     alone = [IsolatedRandomness(seed) for seed in (1, 2)]
     expected = []
     for own in alone:
@@ -99,7 +99,7 @@ def test_two_inside_each_other_keep_apart():
 
 
 class FakeTorch(SimpleNamespace):
-    """A torch whose generator counts up from its seed: the shape of the interface, for when it is imported."""
+    """Has the interface of torch's generator, which counts up from its seed."""
 
     def __init__(self):
         super().__init__(state=1000)
@@ -114,7 +114,7 @@ class FakeTorch(SimpleNamespace):
         return SimpleNamespace(manual_seed=lambda seed: SimpleNamespace(get_state=lambda: seed))
 
 
-def test_a_torch_that_is_imported_inside_is_left_alone_until_the_next_visit(monkeypatch):
+def test_torch_imported_inside_is_isolated_from_the_next_visit_on(monkeypatch):
     monkeypatch.delitem(sys.modules, "torch", raising=False)
     own, torch = IsolatedRandomness(7), FakeTorch()
     with own.in_place():

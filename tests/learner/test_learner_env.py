@@ -1,4 +1,4 @@
-"""`LearnerEnv`: turns, rewards, seats, the end of episodes, masks, seeds, and what is exchanged while training."""
+"""`LearnerEnv`: turns, rewards, seats, ends of episodes, masks, seeds, and replacing policies during training."""
 # ruff: noqa: NPY002  # opponents draw from the global generator
 
 import copy
@@ -34,12 +34,12 @@ def always(action):
 
 
 def legal(observation, agent, info):
-    """A random player, from NumPy's global generator."""
+    """Chooses a legal action by NumPy's global generator."""
     return int(np.random.choice(np.flatnonzero(observation["action_mask"])))
 
 
 def anything(env):
-    """A random player, from the environment's action spaces."""
+    """Returns a policy that samples from the environment's action spaces."""
     return lambda observation, agent, info: env.action_space(agent).sample()
 
 
@@ -59,7 +59,7 @@ def scripted(*scripts, seat="a", truncates=False, **settings):
 
 
 def play(env, act=None, **first):
-    """Plays one episode and returns what the learner saw: observations, rewards, ends and the last info."""
+    """Plays one episode; returns the learner's observations, rewards, ends and last info."""
     observation, info = env.reset(**first)
     observations, rewards = [observation], []
     while True:
@@ -74,7 +74,7 @@ def play(env, act=None, **first):
 # Turns and rewards
 
 
-def test_the_others_move_between_the_learners_turns():
+def test_opponents_move_between_the_learners_turns():
     turns = [("b", {}, ()), ("a", {}, ()), ("b", {}, ()), ("b", {}, ()), ("a", {}, ("a", "b"))]
     env, inner = scripted(turns, policies={1: always(7)})
     observations, _, ended, _ = play(env, act=lambda seen: seen)
@@ -83,7 +83,7 @@ def test_the_others_move_between_the_learners_turns():
     assert ended == (True, False)
 
 
-def test_rewards_before_the_first_observation_and_between_turns_are_added_up():
+def test_rewards_before_and_between_turns_are_summed():
     turns = [
         ("b", {"a": 1.0, "b": 100.0}, ()),
         ("b", {"a": 2.0}, ()),
@@ -108,7 +108,7 @@ def test_rewards_of_an_episode_without_a_turn_are_dropped():
     assert inner.log == ["reset", ("b", 0), "reset", ("a", 3)]
 
 
-def test_an_episode_that_is_over_before_the_learners_first_turn_is_followed_by_the_next_with_the_same_options():
+def test_episode_without_a_turn_is_followed_by_the_next_with_equal_options():
     over, real = [("b", {}, ("a", "b"))], [("a", {}, ("a", "b"))]
     episodes = []
     env, inner = scripted([], over, over, real, record=episodes.append)
@@ -120,7 +120,7 @@ def test_an_episode_that_is_over_before_the_learners_first_turn_is_followed_by_t
     assert [episode.lengths for episode in episodes if any(episode.lengths)] == [(0, 1), (0, 1)]
 
 
-def test_a_learner_that_dies_before_its_turn_lets_the_others_finish_first():
+def test_learner_that_dies_before_its_turn_waits_for_the_end_if_played_out():
     dies, real = [("b", {}, ("a",)), ("b", {}, ()), ("b", {}, ("b",))], [("a", {}, ("a", "b"))]
     for play_out, moves in ((True, 3), (False, 1)):
         env, inner = scripted(dies, real, play_out=play_out)
@@ -128,7 +128,7 @@ def test_a_learner_that_dies_before_its_turn_lets_the_others_finish_first():
         assert inner.log == ["reset", *[("b", 0)] * moves, "reset"]
 
 
-def test_an_environment_that_never_gives_the_learner_a_turn_is_an_error():
+def test_environment_that_never_gives_a_turn_raises():
     env, inner = scripted([("b", {}, ("a", "b"))])
     with pytest.raises(ValueError, match="must give the learner a turn, got 1000 episodes in a row"):
         env.reset()
@@ -138,7 +138,7 @@ def test_an_environment_that_never_gives_the_learner_a_turn_is_an_error():
 
 
 @pytest.mark.parametrize("truncates", [True, False])
-def test_the_learners_end_is_told_as_it_is(truncates):
+def test_end_is_reported_as_terminated_or_truncated(truncates):
     class Truncating(StubParallel):
         def step(self, actions):
             observations, rewards, terminations, truncations, infos = super().step(actions)
@@ -150,19 +150,19 @@ def test_the_learners_end_is_told_as_it_is(truncates):
         assert play(env, act=always_acts(0))[2] == (not truncates, truncates)
 
 
-def test_in_a_parallel_environment_all_move_at_once():
+def test_parallel_agents_move_at_once():
     inner = StubParallel(live=[("a", "b"), ("a", "b"), ()])
     env = learner_env(inner, {1: always(1)}, mapping=FIRST)
     assert play(env, act=always_acts(0)) == ([0, 1, 2], [1.0, 1.0], (True, False), {"policy_id": 0})
 
 
-def test_a_learner_that_comes_late_is_waited_for_and_its_earlier_rewards_count():
+def test_learner_that_joins_late_gets_its_earlier_rewards():
     env = learner_env(Survival(3, late=[1]), mapping=pm.Fixed({"player_0": 1, "player_1": 0, "player_2": 1}))
     for seed in range(20):
         observations, rewards, _, _ = play(env, seed=seed)
         assert observations[0].tolist() == [1, 3]
         assert len(observations) == len(rewards) + 1
-    stub = StubParallel(live=[("a",), ("a",), ("a", "b"), ("a", "b"), ()])  # it pays those who come, too
+    stub = StubParallel(live=[("a",), ("a",), ("a", "b"), ("a", "b"), ()])  # it pays new agents, too
     env = learner_env(stub, mapping=pm.Fixed({"a": 1, "b": 0}))
     assert play(env, act=always_acts(0)) == ([2, 3, 4], [2.0, 1.0], (True, False), {"policy_id": 0})
 
@@ -186,7 +186,7 @@ def test_rewards_after_the_learners_end_count_if_played_out():
         assert play(env, act=always_acts(0))[:3] == ([0, 1], paid, (True, False))
 
 
-def test_an_agent_that_is_gone_without_a_word_has_terminated():
+def test_agent_removed_without_flags_has_terminated():
     class Silent(StubParallel):
         def step(self, actions):
             observations, rewards, _, truncations, infos = super().step(actions)
@@ -196,7 +196,7 @@ def test_an_agent_that_is_gone_without_a_word_has_terminated():
     assert play(env, act=always_acts(0))[2] == (True, False)
 
 
-def test_an_info_is_never_handed_out_twice_not_even_where_the_last_observation_is_the_one_before():
+def test_info_written_by_a_trainer_does_not_come_back():
     class Gone(StubParallel):
         def step(self, actions):
             outcome = super().step(actions)
@@ -211,7 +211,7 @@ def test_an_info_is_never_handed_out_twice_not_even_where_the_last_observation_i
 # Seats
 
 
-def test_the_learner_moves_from_seat_to_seat_and_the_agent_says_where_it_is():
+def test_agent_follows_the_learner_from_seat_to_seat():
     env = learner_env(Survival(3), seed=4)
     seats = []
     for _ in range(30):
@@ -224,7 +224,7 @@ def test_the_learner_moves_from_seat_to_seat_and_the_agent_says_where_it_is():
 
 
 @pytest.mark.parametrize(
-    ("mapping", "plays"),
+    ("mapping", "held"),
     [
         (pm.Uniform(2), "controls [023]"),
         (pm.Fixed(0), "controls 3"),
@@ -233,12 +233,12 @@ def test_the_learner_moves_from_seat_to_seat_and_the_agent_says_where_it_is():
         (pm.Focal(pm.Uniform([0, 1]), pm.Fixed(1)), "controls 0"),
     ],
 )
-def test_a_learner_with_no_seat_or_several_is_refused_with_the_way_out(mapping, plays):
-    with pytest.raises(ValueError, match=rf"exactly one seat, and policy 0 {plays} in .*Focal\(Fixed\(0\), opponents"):
+def test_learner_without_exactly_one_seat_is_refused_with_a_remedy(mapping, held):
+    with pytest.raises(ValueError, match=rf"exactly one seat, and policy 0 {held} in .*Focal\(Fixed\(0\), opponents"):
         learner_env(Survival(3), mapping=mapping)
 
 
-def test_a_forced_matchup_moves_the_learner_for_one_episode_and_must_seat_it_once():
+def test_forced_matchup_moves_the_learner_for_one_episode():
     env = learner_env(Survival(3), mapping=FIRST)
     env.reset(options={"policy_ids": {"player_0": 1, "player_2": 0}})
     assert env.agent == "player_2"
@@ -250,14 +250,14 @@ def test_a_forced_matchup_moves_the_learner_for_one_episode_and_must_seat_it_onc
         env.step(0)  # the episode before is over, too
 
 
-def test_any_policy_can_be_the_learner():
+def test_learner_may_be_any_policy_id():
     tagged = pm.wrap(Survival(3), pm.Focal(pm.Fixed(5), pm.Fixed(1)))
     env = pm.LearnerEnv(tagged, [None, always(0)], learner=np.int64(5))
     env.reset()
     assert env.policy_ids[env.agent] == env.learner == 5
 
 
-def test_unequal_spaces_are_refused_at_construction_where_the_learner_can_sit_in_both():
+def test_unequal_spaces_of_possible_seats_are_refused_at_construction():
     def env(mapping):
         return learner_env(simple_tag_v3.parallel_env(max_cycles=3), mapping=mapping)
 
@@ -270,7 +270,7 @@ def test_unequal_spaces_are_refused_at_construction_where_the_learner_can_sit_in
     assert set(seats) == {"adversary_0", "adversary_1", "adversary_2"}
 
 
-def test_a_seat_with_other_spaces_that_is_forced_or_mapped_later_is_refused_and_the_old_mapping_stays():
+def test_later_seat_with_other_spaces_is_refused_and_the_old_mapping_stays():
     names = ["adversary_0", "adversary_1", "adversary_2", "agent_0"]
     prey = pm.Fixed({name: int(name != "agent_0") for name in names})
     env = learner_env(simple_tag_v3.parallel_env(max_cycles=3), mapping=prey)
@@ -285,7 +285,7 @@ def test_a_seat_with_other_spaces_that_is_forced_or_mapped_later_is_refused_and_
     assert env.agent == "agent_0"
 
 
-def test_the_draws_that_are_tried_are_those_that_a_pinned_environment_will_play():
+def test_seats_are_searched_in_the_draws_of_a_pinned_environment():
     numbers = []
 
     def seats(agents, draw):
@@ -301,7 +301,7 @@ def test_the_draws_that_are_tried_are_those_that_a_pinned_environment_will_play(
         env.set_mapping(pm.Fixed({"player_0": 0}))
 
 
-def test_weights_that_are_a_callable_are_asked_once_at_construction_and_a_failure_is_named():
+def test_weights_callable_is_called_once_at_construction():
     asked = []
 
     def weights():
@@ -314,11 +314,11 @@ def test_weights_that_are_a_callable_are_asked_once_at_construction_and_a_failur
         learner_env(Survival(3), mapping=pm.Focal(pm.Fixed(0), pm.Weighted(lambda: [1 / 0])))
 
 
-# The end of the episode, and what is recorded
+# The end of the episode, and its record
 
 
 @pytest.mark.parametrize("api", ["parallel", "aec"])
-def test_a_fair_game_is_recorded_as_fair_because_it_is_played_out(api):
+def test_fair_game_is_recorded_as_fair_if_played_out(api):
     # Trap 37: recorded at the learner's death alone, those episodes are missing in which the others lived on.
     rates = {}
     for play_out in (True, False):
@@ -346,7 +346,7 @@ def test_opponents_finish_the_episode_after_the_learners_end():
         assert len(inner.seen_actions) == 4
 
 
-def test_a_learner_that_comes_back_to_life_ends_its_episode_and_the_play():
+def test_learner_that_returns_to_life_ends_its_episode():
     inner = StubParallel(live=[("a", "b"), ("b",), ("a", "b"), ("a", "b"), ()])
     env = learner_env(inner, mapping=FIRST)
     assert play(env, act=always_acts(0))[1] == [1.0 + 1.0]
@@ -390,7 +390,7 @@ def test_gymnasiums_check_passes(name):
     check_env(learner_env(make(), {1: opponent}), skip_render_check=True)
 
 
-def test_an_illegal_move_of_the_learner_ends_the_game_as_the_environment_says():
+def test_illegal_move_ends_the_game_as_the_environment_says():
     episodes = []
     env = learner_env(tictactoe_v3.env(), {1: legal}, mapping=FIRST, record=episodes.append)
     env.reset(seed=0)
@@ -401,14 +401,14 @@ def test_an_illegal_move_of_the_learner_ends_the_game_as_the_environment_says():
     assert episodes[0].returns == (-1.0, 0.0)
 
 
-def test_a_discrete_observation_is_a_number_also_where_the_environment_hands_out_an_array():
+def test_discrete_observation_in_an_array_becomes_a_number():
     inner = rps_v2.parallel_env(max_cycles=2)
     assert isinstance(inner.reset()[0]["player_0"], np.ndarray)
     observations, _, _, _ = play(learner_env(inner))
     assert all(type(observation) is np.int64 for observation in observations)
 
 
-def test_an_episode_that_reset_cuts_is_not_recorded():
+def test_episode_interrupted_by_reset_is_not_recorded():
     episodes = []
     env = learner_env(Survival(4), record=episodes.append)
     env.reset(seed=0)
@@ -417,7 +417,7 @@ def test_an_episode_that_reset_cuts_is_not_recorded():
 
 
 @pytest.mark.parametrize("converted", [aec_to_parallel, turn_based_aec_to_parallel])
-def test_a_policy_wrapper_is_found_through_converters(converted):
+def test_policy_wrapper_is_found_through_converters(converted):
     aec = rps_v2.env(max_cycles=3) if converted is aec_to_parallel else tictactoe_v3.env()
     tagged = converted(pm.wrap(aec, FIRST, seed=0))
     env = pm.LearnerEnv(tagged, {1: always(0) if converted is aec_to_parallel else legal_or_zero})
@@ -431,7 +431,7 @@ def legal_or_zero(observation, agent, info):
     return legal(observation, agent, info) if observation["action_mask"].any() else 0
 
 
-def test_a_wrapper_that_resets_by_itself_between_is_told_apart_by_the_tags():
+def test_wrapper_between_that_resets_by_itself_raises():
     moves = pm.FromFunction(lambda agents, draw: {agents[draw.episode % 2]: 0, agents[1 - draw.episode % 2]: 1})
     env = MultiEpisodeEnv(pm.wrap(rps_v2.env(max_cycles=1), moves, resample_every=1, seed=0), num_episodes=2)
     outside = pm.LearnerEnv(env, {1: always(0)})
@@ -441,7 +441,7 @@ def test_a_wrapper_that_resets_by_itself_between_is_told_apart_by_the_tags():
 
 
 @pytest.mark.parametrize("make", [simple_spread_v3.env, simple_spread_v3.parallel_env])
-def test_a_wrapper_between_that_loses_tags_does_not_disturb(make):
+def test_wrapper_between_that_loses_tags_is_accepted(make):
     # Trap 21: SuperSuit's frame_skip empties the infos of reset in AEC, and hands out those of other agents later.
     env = learner_env(make(max_cycles=8))
     env = pm.LearnerEnv(frame_skip_v0(env.env, 2), {1: always(0)})
@@ -449,7 +449,7 @@ def test_a_wrapper_between_that_loses_tags_does_not_disturb(make):
         assert len(play(env, act=always_acts(0), seed=seed)[1]) == 4
 
 
-def test_gymnasiums_wrappers_go_outside_and_masks_and_exchange_are_reached_through_them():
+def test_gymnasium_wrappers_outside_forward_masks_and_set_policies():
     inner = learner_env(connect_four_v3.env(), {1: legal})
     env = RecordEpisodeStatistics(TimeLimit(FlattenObservation(inner), max_episode_steps=3))
     observation, _ = env.reset(seed=0)
@@ -465,7 +465,7 @@ def test_gymnasiums_wrappers_go_outside_and_masks_and_exchange_are_reached_throu
 # Masks
 
 
-def test_the_mask_leaves_observation_and_space_and_is_served():
+def test_mask_is_removed_from_observation_and_space():
     env = learner_env(connect_four_v3.env(), {1: legal})
     assert env.observation_space == spaces.Box(0, 1, (6, 7, 2), np.int8)
     observation, _ = env.reset(seed=0, options={"policy_ids": {"player_0": 0, "player_1": 1}})
@@ -479,7 +479,7 @@ def test_the_mask_leaves_observation_and_space_and_is_served():
 
 
 class Masked(StubParallel):
-    """Hands out a mask: in the observation, beside one other thing or two, or in the info."""
+    """Returns a mask in the info, or in the observation beside one or two other entries."""
 
     def __init__(self, where, actions=None):
         super().__init__()
@@ -535,7 +535,7 @@ class Masked(StubParallel):
         ("dict", {"observation": 0}, [True, True, True]),
     ],
 )
-def test_a_mask_is_found_wherever_it_is(where, seen, allowed):
+def test_mask_is_found_in_observation_or_info(where, seen, allowed):
     env = learner_env(Masked(where))
     observation, info = env.reset()
     assert observation == seen
@@ -552,13 +552,13 @@ def test_a_mask_is_found_wherever_it_is(where, seen, allowed):
         (spaces.MultiDiscrete([2, 3]), "info", [True, False, False, True, True]),
     ],
 )
-def test_actions_of_several_parts_have_one_flat_mask(actions, where, allowed):
+def test_mask_of_a_space_with_parts_is_flattened(actions, where, allowed):
     env = learner_env(Masked(where, actions), mapping=FIRST)
     env.reset()
     assert env.action_masks().tolist() == allowed
 
 
-def test_masks_that_cannot_be_served_are_errors():
+def test_mask_that_does_not_fit_raises():
     env = learner_env(Masked("none", spaces.Box(-1, 1, (2,), np.float32)))
     with pytest.raises(ResetNeeded, match="action_masks cannot be called before reset"):
         env.action_masks()
@@ -575,7 +575,7 @@ def test_masks_that_cannot_be_served_are_errors():
 
 
 def history(env, seed):
-    """What happens in three episodes from a seed, by a learner without chance of its own."""
+    """Returns three episodes from a seed, with a deterministic learner."""
     seen = []
     for episode in range(3):
         observations, rewards, _, _ = play(
@@ -610,7 +610,7 @@ def test_seed_determines_seat_and_opponent_actions(source):
     assert len({str(episode) for episode in once}) == 3
 
 
-def test_opponents_leave_the_trainers_generators_alone_whatever_happens():
+def test_isolated_opponents_leave_global_generators_unchanged_even_after_an_error():
     def fails(observation, agent, info):
         random.random()
         np.random.rand()
@@ -631,7 +631,7 @@ def test_opponents_leave_the_trainers_generators_alone_whatever_happens():
 
 
 class Failing:
-    """A player that raises once, at its `number`-th move."""
+    """A policy that raises once, at its `number`-th move."""
 
     def __init__(self, number):
         self.left = number
@@ -643,8 +643,8 @@ class Failing:
         return 0
 
 
-@pytest.mark.parametrize("number", [1, 2, 3])  # before the learner's first turn, after it, and when it has ended
-def test_after_an_opponent_error_a_new_episode_begins(number):
+@pytest.mark.parametrize("number", [1, 2, 3])  # before the learner's first turn, after it, and after its end
+def test_opponent_error_needs_a_reset(number):
     turns = [("b", {}, ()), ("a", {"a": 1.0}, ()), ("b", {}, ()), ("a", {"a": 1.0}, ("a",)), ("b", {}, ("b",))]
     env, inner = scripted(turns, policies={1: Failing(number)})
     with pytest.raises(RuntimeError, match="no"):
@@ -656,34 +656,34 @@ def test_after_an_opponent_error_a_new_episode_begins(number):
     assert inner.log == ["reset", ("b", 0), ("a", 5), ("b", 0), ("a", 5), ("b", 0)]
 
 
-def test_a_step_that_the_environment_refuses_needs_a_reset_too():
+def test_step_refused_by_the_environment_needs_a_reset():
     class Refuses(StubParallel):
         def step(self, actions):
             if actions["a"] == 9:
-                raise ValueError("9 is no action")
+                raise ValueError("9 is not an action")
             return super().step(actions)
 
     env = learner_env(Refuses(), mapping=FIRST)
     env.reset()
-    with pytest.raises(ValueError, match="9 is no action"):
+    with pytest.raises(ValueError, match="9 is not an action"):
         env.step(9)
     with pytest.raises(ResetNeeded):
         env.step(0)
     assert play(env, act=always_acts(0))[1] == [1.0, 1.0]
 
 
-def test_the_learners_action_space_is_its_own():
+def test_action_space_is_a_copy():
     env = learner_env(Survival(3), mapping=FIRST)
     assert env.action_space == env.env.action_space("player_0")
     assert env.action_space is not env.env.action_space("player_0")
 
 
-def test_without_a_seed_two_environments_differ_and_an_episode_differs_from_the_last():
+def test_environments_without_a_seed_differ():
     episodes = [history(learner_env(connect_four_v3.env(), {1: legal}), None) for _ in range(2)]
     assert episodes[0] != episodes[1]
 
 
-def test_pinned_assignments_go_on_whatever_seed_is_given():
+def test_pinned_assignments_do_not_depend_on_the_reset_seed():
     env = learner_env(Survival(4), seed=2)
     seats = [(env.reset(seed=9), env.agent)[1] for _ in range(6)]
     other = learner_env(Survival(4), seed=2)
@@ -691,10 +691,10 @@ def test_pinned_assignments_go_on_whatever_seed_is_given():
     assert len(set(seats)) > 1
 
 
-# Exchange while training
+# Replacing policies during training
 
 
-def test_other_policies_play_from_the_next_reset_and_the_running_episode_is_finished_by_the_old():
+def test_set_policies_applies_from_the_next_reset():
     inner = Survival(4)
     env = learner_env(inner, {1: always(1)}, mapping=FIRST)
     env.reset(seed=0)
@@ -707,7 +707,7 @@ def test_other_policies_play_from_the_next_reset_and_the_running_episode_is_fini
     assert {a for actions in inner.seen_actions for agent, a in actions.items() if agent != "player_0"} == {2}
 
 
-def test_policies_that_were_replaced_are_not_kept():
+def test_replaced_policies_are_released():
     class Predicts:
         def predict(self, observation):
             return np.zeros(len(observation), int), None
@@ -723,7 +723,7 @@ def test_policies_that_were_replaced_are_not_kept():
     assert held() is None
 
 
-def test_a_dict_of_policies_that_grows_serves_the_next_episode():
+def test_dict_of_policies_that_grows_is_read_at_the_next_reset():
     policies = {1: always(0)}
     env = learner_env(Survival(3), policies)
     env.set_mapping(pm.Focal(pm.Fixed(0), pm.Fixed(2)))
@@ -734,7 +734,7 @@ def test_a_dict_of_policies_that_grows_serves_the_next_episode():
     assert set(env.policy_ids.values()) == {0, 2}
 
 
-def test_another_mapping_is_followed_from_the_next_draw_or_at_once():
+def test_set_mapping_applies_from_the_next_draw_or_reset():
     env = learner_env(Survival(3), {1: always(0), 2: always(0)}, resample_every=2)
     seen = []
     for now in (None, False, None, True, None):
@@ -754,7 +754,7 @@ def plays_two(observation, agent, info):
 
 
 @pytest.mark.parametrize("vectorise", [gymnasium.vector.SyncVectorEnv, gymnasium.vector.AsyncVectorEnv])
-def test_policies_and_mappings_are_exchanged_through_gymnasiums_vector_environments(vectorise):
+def test_gymnasium_vector_environments_forward_set_policies_and_set_mapping(vectorise):
     envs = vectorise([make_vectorised, make_vectorised])
     try:
         envs.reset(seed=0)
@@ -771,14 +771,14 @@ def test_policies_and_mappings_are_exchanged_through_gymnasiums_vector_environme
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda e: pickle.loads(pickle.dumps(e)), cloudpickle.loads])
-def test_a_copy_goes_on_as_the_original_would(copied):
+def test_copy_continues_as_the_original(copied):
     env = learner_env(connect_four_v3.env(), {1: legal})
     history(env, 3)
     twin = copied(cloudpickle.dumps(env) if copied is cloudpickle.loads else env)
     assert history(twin, 4) == history(env, 4)
 
 
-def test_a_copy_made_in_an_episode_finishes_it_as_the_original_does():
+def test_copy_made_mid_episode_finishes_it_as_the_original():
     env = learner_env(Survival(4), {1: lambda *given: np.random.randint(100)})
     env.reset(seed=2)
     twin = copy.deepcopy(env)
@@ -805,20 +805,20 @@ def test_a_copy_made_in_an_episode_finishes_it_as_the_original_does():
         ({"policies": "ab"}, TypeError, "policies must be a dict"),
     ],
 )
-def test_bad_arguments_are_named(arguments, error, match):
+def test_bad_argument_is_named(arguments, error, match):
     given = {"env": pm.wrap(Survival(), SEATED), "policies": [None, always(0)], **arguments}
     with pytest.raises(error, match=match):
         pm.LearnerEnv(**given)
 
 
-def test_an_opponent_that_is_not_a_policy_raises_at_construction():
+def test_opponent_that_is_not_a_policy_raises_at_construction():
     with pytest.raises(TypeError, match=r"policies\[1\] must be a callable .*, got 'rock'"):
         learner_env(Survival(), {1: "rock"})
     with pytest.raises(TypeError, match="policies must be"):
         learner_env(Survival(3)).set_policies(None)
 
 
-def test_nothing_is_known_before_the_first_reset_and_nothing_is_stepped_after_the_end():
+def test_attributes_before_reset_and_steps_after_the_end_raise():
     env = learner_env(Survival(3))
     for name in ("agent", "policy_ids"):
         with pytest.raises(AttributeError, match=f"{name} cannot be accessed before reset"):
@@ -850,13 +850,13 @@ class Hides(StubParallel):
         return self._hidden(observations), *rest
 
 
-def test_a_learner_without_an_observation_has_its_first_turn_later():
+def test_learner_without_an_observation_has_its_first_turn_later():
     env = learner_env(Hides(2), mapping=FIRST)
     env.reset()
     assert env.env.unwrapped.time == 2
 
 
-def test_agents_none_of_which_is_observed_are_an_error():
+def test_agents_without_any_observation_raise():
     class Blind(StubParallel):
         def reset(self, seed=None, options=None):
             return {}, super().reset(seed, options)[1]
@@ -865,12 +865,12 @@ def test_agents_none_of_which_is_observed_are_an_error():
         learner_env(Blind(), mapping=FIRST).reset()
 
 
-def test_a_learner_that_is_never_observed_is_an_error():
+def test_learner_that_is_never_observed_raises():
     with pytest.raises(ValueError, match="env must give the learner a turn"):
         learner_env(Hides(10**9), mapping=FIRST).reset()
 
 
-def test_an_unknown_agent_that_joins_is_controlled_by_its_policy():
+def test_agent_that_joins_mid_episode_is_controlled_by_its_policy():
     class Crowd(StubParallel):
         def step(self, actions):
             assert list(actions) == self.agents
@@ -887,7 +887,7 @@ def test_an_unknown_agent_that_joins_is_controlled_by_its_policy():
         play(env, act=always_acts(0))
 
 
-def test_it_renders_and_closes_as_the_environment_does():
+def test_render_and_close_reach_the_environment():
     env = learner_env(connect_four_v3.env(render_mode="rgb_array"), {1: legal})
     env.reset()
     assert env.render_mode == "rgb_array"

@@ -1,5 +1,8 @@
 """`LearnerVectorEnv`: opponents of several environments act in one batch, and nothing else changes."""
 
+from importlib import import_module
+from importlib.util import find_spec
+
 import numpy as np
 import pytest
 from gymnasium.error import ResetNeeded
@@ -148,9 +151,21 @@ def test_after_an_error_a_reset_begins_afresh():
         envs.step(np.zeros(2, np.int64))
     with pytest.raises(ResetNeeded):
         envs.step(np.zeros(2, np.int64))
-    assert not any(env.outcomes for env in envs.envs)
     envs.reset()
     envs.step(np.zeros(2, np.int64))
+
+
+def test_outcomes_of_a_failed_step_are_dropped():
+    policy = FailsOnce()
+    make = ENVS["rock paper scissors"]
+    failing = makers(make, {1: policy, 2: policy}, isolate=True, count=1)  # which is stepped alone, in its turn
+    envs = pm.LearnerVectorEnv([*failing, *makers(make, ["random"] * 3, count=1)])
+    envs.reset(seed=0)
+    envs.step(np.zeros(2, np.int64))
+    with pytest.raises(RuntimeError, match="out of memory"):
+        envs.step(np.zeros(2, np.int64))
+    observations, _ = envs.reset()
+    assert observations.tolist() == [3, 3]  # no hands have been shown yet
 
 
 def test_a_prepared_environment_alone_is_the_environment():
@@ -165,7 +180,13 @@ def test_an_environment_that_is_not_a_learner_env_is_refused():
         pm.LearnerVectorEnv([lambda: TimeLimit(makers(Survival, ["random"] * 3)[0](), 3)])
 
 
-def test_policies_are_exchanged_through_the_vector_environment():
+@pytest.mark.skipif(find_spec("stable_baselines3") is not None, reason="stable-baselines3 is installed")
+def test_adapter_without_stable_baselines3_names_the_install_command():
+    with pytest.raises(ImportError, match="pip install 'stable-baselines3>=2.9'"):
+        import_module("pz_policymap.adapters.stable_baselines3")
+
+
+def test_policies_are_replaced_through_the_vector_environment():
     first, second = Network(), Network()
     envs = pm.LearnerVectorEnv(makers(Survival, {1: first, 2: first}, count=2))
     envs.call("set_policies", {1: second, 2: second})

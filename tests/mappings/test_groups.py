@@ -2,6 +2,7 @@
 
 import pytest
 
+from pz_policymap import PolicyAssigner, Roles, Teams, Uniform
 from pz_policymap.mappings.groups import group_rule, seats_by_group
 
 
@@ -95,10 +96,29 @@ def test_an_agent_without_a_name_has_no_prefix():
         seats_by_group("role_of", "prefix", (0, 1))
 
 
-def test_prefix_of_names_without_numbers_that_join_nobody_is_an_error():
-    with pytest.raises(ValueError, match=r"team_of='prefix' needs names with a number .* got \['alice', 'bob'\]"):
-        seats_by_group("team_of", "prefix", ("alice", "bob"))
-    assert seats_by_group("team_of", "prefix", ("adversary_0", "agent_0")) == {"adversary": [0], "agent": [1]}
+@pytest.mark.parametrize(
+    ("agents", "unnumbered"),
+    [
+        (("alice", "bob"), "'alice', 'bob'"),
+        (("red_0", "red_1", "blue_a", "blue_b"), "'blue_a', 'blue_b'"),
+        (("red_0", "red_1", "keeper"), "'keeper'"),
+    ],
+)
+def test_prefix_of_names_without_a_number_at_their_end_raises(agents, unnumbered):
+    message = rf"team_of='prefix' needs names with a number at their end, .* got \[{unnumbered}\]; pass a dict"
+    with pytest.raises(ValueError, match=message):
+        seats_by_group("team_of", "prefix", agents)
+    with pytest.raises(ValueError, match=message):
+        PolicyAssigner(Teams(Uniform(4)), agents)
+
+
+@pytest.mark.parametrize("mark", ["_", "", "-", " "])
+def test_prefix_makes_teams_of_any_size_whatever_stands_before_the_number(mark):
+    agents = tuple(f"{team}{mark}{number}" for team, number in (("red", 0), ("red", 1), ("blue", 0)))
+    assert seats_by_group("team_of", "prefix", agents) == {"red": [0, 1], "blue": [2]}
+    assert len(set(PolicyAssigner(Teams(Uniform(1000)), agents, seed=0).begin_episodes()[0].tolist())) == 2
+    roles = Roles({"red": Uniform([1, 2]), "blue": Uniform([3])})
+    assert PolicyAssigner(roles, agents, seed=0).begin_episodes()[0, 2] == 3
 
 
 def test_prefix_of_known_names_needs_no_numbers():

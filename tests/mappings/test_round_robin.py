@@ -221,6 +221,26 @@ def test_bad_settings_are_refused_at_once(make, error, message):
         make()
 
 
+@pytest.mark.parametrize("api", ["wrap", "assigner"])
+@pytest.mark.parametrize("around", [lambda rule: rule, Teams], ids=["itself", "teams"])
+@pytest.mark.parametrize("order", ["lexicographic", "seeded"])
+def test_single_environment_visits_each_of_20_matchups_5_times_in_100_episodes(order, around, api):
+    rule = around(RoundRobin(5, self_matches=False, order=order))
+    options = {} if order == "lexicographic" else {"seed": 3}  # neither env_index nor, without a random order, a seed
+    if api == "wrap":
+        env = pm.wrap(StubParallel([("a_0", "b_0")], possible_agents=("a_0", "b_0")), rule, **options)
+        games = [tuple(env.reset() and env.policy_ids.values()) for _ in range(100)]
+    else:
+        assigner = PolicyAssigner(rule, ["a_0", "b_0"], **options)
+        games = [tuple(assigner.begin_episodes()[0].tolist()) for _ in range(100)]
+    assert Counter(games) == dict.fromkeys(itertools.permutations(range(5), 2), 5)
+
+
+def test_seeded_order_in_a_single_environment_needs_a_seed():
+    with pytest.raises(ValueError, match="^seed must be given for RoundRobin"):
+        PolicyAssigner(RoundRobin(5, order="seeded"), ["a", "b"])
+
+
 def test_each_episode_is_a_block_by_default():
     assigner = PolicyAssigner(RoundRobin(2), ["a", "b"])
     assert [assigner.begin_episodes().tolist()[0] for _ in range(5)] == [[0, 0], [0, 1], [1, 0], [1, 1], [0, 0]]

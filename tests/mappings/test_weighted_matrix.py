@@ -147,6 +147,77 @@ def test_a_draw_asks_for_a_matrix_once_and_keeps_it_for_late_agents_even_after_a
     assert len(asked) == 1
 
 
+def resumed(assigner, rule):
+    other = PolicyAssigner(rule, None, seed=0)
+    other.load_state_dict(assigner.state_dict())
+    return other
+
+
+class Outer(pm.PolicyMapping):
+    """A mapping of a user around another mapping."""
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    @property
+    def children(self):
+        return (self.inner,)
+
+    def assign(self, draw):
+        return self.inner.assign(draw)
+
+
+LEDGER = np.eye(300)[::-1]  # policy 0 meets policy 299
+
+
+@pytest.mark.parametrize(
+    ("around", "agents", "kept"),
+    [
+        (lambda rule: rule, ["a", "b"], LEDGER[0]),
+        (lambda rule: Roles({"x": rule, "y": Fixed(0)}, lambda agent: "x"), ["a", "b"], LEDGER[0]),
+        (lambda rule: rule, ["a"], LEDGER),  # no opponent yet
+        (Outer, ["a", "b"], LEDGER),  # it might ask for another row later
+    ],
+    ids=["itself", "roles", "unread", "user"],
+)
+def test_state_holds_the_row_that_the_draw_read_or_the_matrix_where_another_may_be_read(around, agents, kept):
+    matrix = LEDGER.copy()
+    rule = around(Focal(Fixed(0), Weighted(lambda: matrix), rotate=False))
+    assigner = PolicyAssigner(rule, None, seed=0)
+    assigner.begin_episodes(agents=agents)
+    matrix[:] = np.eye(300)  # a ledger may hand out its own array
+    assert assigner.state_dict()["draw"]["weights"] == [kept.tolist()]
+    for one in (resumed(assigner, rule), assigner):
+        one.add_agents(["c", "d"])
+        assert one.policy_ids[0, -2:].tolist() == [299, 299]
+        assert one.state_dict()["draw"]["weights"] == [kept.tolist()]
+
+
+@pytest.mark.parametrize(("rotate", "num_envs"), [(True, 1), (False, 2)])
+def test_state_holds_no_weights_where_agents_cannot_join(rotate, num_envs):
+    rule = Focal(Uniform(3), Weighted(lambda: MATRIX), rotate=rotate)
+    assigner = PolicyAssigner(rule, AGENTS, num_envs, resample_every=2, seed=0)
+    assigner.begin_episodes()
+    state = assigner.state_dict()
+    assert state["draw"]["weights"] == []
+    other = PolicyAssigner(rule, AGENTS, num_envs, resample_every=2)
+    other.load_state_dict(state)
+    for _ in range(4):
+        np.testing.assert_array_equal(other.begin_episodes(), assigner.begin_episodes())
+
+
+@pytest.mark.parametrize("huge", [1e-300, 1.0, 1e308])
+def test_late_agent_is_drawn_by_its_row_whatever_the_size_of_the_other_rows(huge):
+    matrix = np.array([[0.1, 0.7, 0.2], [huge, huge, huge]])
+    names = [f"agent_{i}" for i in range(60)]
+    expected = pm.assignments(Focal(Fixed(0), Weighted(matrix), rotate=False), names, seed=0)
+    rule = Focal(Fixed(0), Weighted(lambda: matrix), rotate=False)
+    assigner = PolicyAssigner(rule, None, seed=0)
+    assigner.begin_episodes(agents=names[:2])
+    assigner.add_agents(names[2:])
+    assert assigner.policy_ids[0].tolist() == expected.tolist()
+
+
 @pytest.mark.parametrize("row", [0, 1])
 def test_a_draw_on_the_edge_of_two_policies_is_the_upper_one_that_has_weight(row):
     draw = draw_of().against(np.array([row]))

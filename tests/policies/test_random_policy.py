@@ -48,5 +48,5 @@ def test_masks_of_other_spaces_are_respected():
     assert {tuple(action.tolist()) for action in actions(SPACES[1], 0, info={"action_mask": mask})} == {(1, 2)}
 
 
-def test_a_mask_that_allows_nothing_gives_the_first_action():
+def test_mask_that_allows_nothing_gives_the_first_action():
     assert set(map(int, actions(SPACES[0], 0, info={"action_mask": np.zeros(6, np.int8)}))) == {3}

@@ -1,4 +1,4 @@
-"""`SeatPolicies`: the arguments of each kind of policy, alone and in a batch, and the state they keep."""
+"""`SeatPolicies`: the arguments of each kind of policy, alone and in a batch, and states of policies."""
 
 import functools
 
@@ -13,7 +13,7 @@ from tests.stub_envs import StubParallel
 
 
 class Recorder:
-    """A policy with `predict` that writes down what it was handed."""
+    """A policy with `predict` that keeps its arguments."""
 
     def __init__(self):
         self.calls = []
@@ -24,7 +24,7 @@ class Recorder:
 
 
 class Counts(Recorder):
-    """It remembers how often each of its seats has acted, in an array whose rows are not its first axis."""
+    """Its state counts the actions of each seat, in an array whose rows are the second axis."""
 
     def predict(self, observation, state=None, episode_start=None, deterministic=False):
         count = np.zeros((1, len(observation), 1)) if state is None else state[0]
@@ -116,7 +116,7 @@ def test_predict_state_is_kept_per_seat_and_episode():
 
 
 def test_predict_state_of_a_seat_that_acts_less_often_is_its_own():
-    # In Survival the living get fewer; a state that was handed on by place in the batch would go astray.
+    # In Survival agents end one by one; a state kept by place in the batch would reach another agent.
     policy = Counts()
     inner = Survival(4, late=[3])
     env = pm.LearnerEnv(pm.wrap(inner, pm.Focal(pm.Fixed(0), pm.Fixed(1)), resample_every=1), {1: policy})
@@ -160,14 +160,14 @@ def test_predict_with_keyword_arguments_gets_all_that_exist(masked):
     )
 
 
-def test_functions_and_predictors_play_side_by_side():
+def test_functions_and_predictors_act_together():
     mapping = pm.Fixed({"a": 1, "b": 0, "c": 2, "d": 3})
     env, inner = against([None, Recorder(), lambda *given: 5, Counts()], mapping)
     play(env)
     assert [[int(actions[agent]) for agent in "acd"] for actions in inner.actions] == [[0, 5, 0], [0, 5, 1], [0, 5, 2]]
 
 
-def test_replaced_policies_are_not_kept():
+def test_replaced_policies_are_not_asked():
     first, second = Recorder(), Counts()
     env, inner = against({1: first}, steps=2)
     play(env)
@@ -233,7 +233,7 @@ def draws(observation, agent, info, rng):
     return int(rng.integers(2**40))
 
 
-def test_a_policy_with_reset_is_reset_once_per_seat_and_episode():
+def test_function_with_reset_is_reset_once_per_seat_and_episode():
     policy = Stateful()
     seats = SeatPolicies({4: policy, 5: Stateful()}, None)
     for _ in range(3):
@@ -242,7 +242,49 @@ def test_a_policy_with_reset_is_reset_once_per_seat_and_episode():
     assert seats.act_together({"b": None}, {"b": {}}) == {"b": 3}
 
 
-def test_a_policy_that_takes_rng_gets_a_generator_of_its_own_per_seat_and_episode():
+def test_predict_with_reset_is_reset_once_per_seat_and_episode():
+    class Resets(Recorder, Stateful):
+        pass
+
+    policy = Resets()
+    seats = SeatPolicies({1: policy}, None)
+    for _ in range(3):
+        seats.begin({"a": 1, "b": 1}, seed=0)
+    assert policy.resets == 6
+
+
+def test_predict_shared_by_two_policy_ids_is_one_batch_whose_states_are_apart():
+    policy = Recorder()
+    seats = SeatPolicies([policy, policy], None)
+    for size in ([1, 1], [2]):  # its first call shows whether it has a state
+        policy.calls.clear()
+        seats.begin({"a": 0, "b": 1}, seed=0)
+        seats.act_together({"a": np.zeros(2), "b": np.ones(2)}, {"a": {}, "b": {}})
+        assert [len(observation) for observation, *_ in policy.calls] == size
+
+
+def test_predict_with_observations_of_unequal_shapes_gets_one_at_a_time():
+    policy = Recorder()
+    seats = SeatPolicies([policy], None)
+    seats.begin({"a": 0, "b": 0}, seed=0)
+    for _ in range(2):
+        seats.act_together({"a": np.zeros(2), "b": np.zeros(3)}, {"a": {}, "b": {}})
+    assert [observation.shape for observation, *_ in policy.calls] == [(1, 2), (1, 3)] * 2
+
+
+def test_predict_gets_nested_observations_stacked_and_returns_nested_actions():
+    class Nested:
+        def predict(self, observation):
+            return {"x": observation["x"] + 1, "y": observation["y"]}, None
+
+    seats = SeatPolicies([Nested()], None)
+    seats.begin({"a": 0, "b": 0}, seed=0)
+    seen = {agent: {"x": np.array(number), "y": np.array([number])} for number, agent in enumerate("ab")}
+    actions = seats.act_together(seen, {"a": {}, "b": {}})
+    assert {agent: (int(a["x"]), a["y"].tolist()) for agent, a in actions.items()} == {"a": (1, [0]), "b": (2, [1])}
+
+
+def test_policy_with_rng_gets_one_generator_per_seat_and_episode():
     seats = SeatPolicies([draws, functools.partial(draws)], None)
 
     def numbers(seed):
@@ -253,7 +295,7 @@ def test_a_policy_that_takes_rng_gets_a_generator_of_its_own_per_seat_and_episod
     assert numbers(3) == numbers((3,)) != numbers((3, 1))
 
 
-def test_predictors_act_for_one_agent_too():
+def test_predict_for_one_agent_gets_a_batch_of_one():
     policy = Recorder()
     seats = SeatPolicies([policy], None)
     seats.begin({"a": 0}, 0)
@@ -261,25 +303,25 @@ def test_predictors_act_for_one_agent_too():
     assert policy.calls[0][0].shape == (1, 3)
 
 
-def test_a_torch_module_is_refused_with_the_line_that_adapts_it():
+def test_torch_module_raises_with_the_line_that_adapts_it():
     torch = pytest.importorskip("torch")
     with pytest.raises(TypeError, match=r"policies\[0\] is a torch module.*lambda observation, agent, info"):
         SeatPolicies([torch.nn.Linear(2, 2)], None)
 
 
 @pytest.mark.parametrize("policy", [5, dict, "rock", lambda observation: 0])
-def test_other_objects_raise_with_the_expected_forms(policy):
+def test_object_that_is_not_a_policy_raises_with_the_expected_forms(policy):
     with pytest.raises(TypeError, match=r"policies\[0\] must be a callable \(observation, agent, info\) -> action"):
         SeatPolicies([policy], None)
 
 
-def test_a_callable_without_a_signature_is_accepted():
+def test_callable_without_a_signature_is_accepted():
     seats = SeatPolicies([max], None)  # written in C: inspect finds no signature
     seats.begin({3: 0}, 0)
     assert seats.act(3, 1, 2) == 3
 
 
-def test_random_is_a_policy():
+def test_random_samples_the_action_space():
     seats = SeatPolicies(["random"], lambda agent: spaces.Discrete(1, start=7))
     seats.begin({"a": 0}, 0)
     assert seats.act("a", None, {}) == 7

@@ -91,7 +91,7 @@ def test_select_keeps_each_seats_bits_and_agents_in_the_order_given():
         (lambda draw: draw.child(0.5), TypeError, ".*integer"),
         (lambda draw: Draw.at(0, ["a"], [0], [0, 10]), ValueError, "episode must have the shape of env_index"),
         (lambda draw: Draw.at(0, ["a"], [0.7], [0]), TypeError, "env_index must hold integers"),
-        (lambda draw: Draw.at(0, ["a"], [0], [-1]), ValueError, "episode must hold integers from 0"),
+        (lambda draw: Draw.at(0, ["a"], [0], [-1]), ValueError, "episode must hold integers >= 0"),
         (lambda draw: Draw.at(0, ["a"], 0, 0), ValueError, "env_index must be a vector"),
         (lambda draw: Draw.at(0, ["a"], [0], [0], resample_every=0), ValueError, "resample_every"),
     ],

@@ -1,4 +1,4 @@
-"""The random words: every way of computing them gives what NumPy's own Philox gives."""
+"""The random words: every way of computing them gives the words of NumPy's Philox."""
 
 import copy
 import pickle
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pz_policymap.randomness.philox import SALT, Source, _few_words, _scattered_words
+from pz_policymap.randomness.philox import SALT, Source, _scattered_words
 
 SEEDS = st.one_of(st.integers(0, 2**130), st.lists(st.integers(0, 2**70), min_size=1, max_size=3).map(tuple))
 ENV_INDICES = st.integers(0, 2**40)
@@ -18,7 +18,7 @@ STREAMS = st.integers(0, 2**64 - 1)
 
 
 def reference(seed, env_index, group, episode, stream):
-    """The contract, written down once more: key, counter and NumPy's increment before each four words."""
+    """Returns the words by the contract: key, counter, and NumPy's increment before each four words."""
     words = seed if isinstance(seed, tuple) else (seed,)
     key = np.random.SeedSequence([*words, SALT]).generate_state(2, np.uint64)
     before = (env_index + (group << 64) + (episode << 128) + (stream << 192) - 1) % 2**256
@@ -39,19 +39,26 @@ def test_environments_in_a_row_give_the_words_of_each(seed, env_index, group, ep
 
 
 @given(SEEDS, st.lists(st.tuples(ENV_INDICES, EPISODES), min_size=1, max_size=8), GROUPS, STREAMS)
-def test_scattered_counters_give_the_words_of_each_natively_and_by_the_rounds_of_the_paper(
+def test_scattered_counters_computed_by_numpy_and_by_the_rounds_of_the_paper_give_the_same_words(
     seed, counters, group, stream
 ):
     env_index, episode = (np.array(column) for column in zip(*counters, strict=True))
     expected = [reference(seed, e, group, k, stream) for e, k in counters]
     source = Source(seed)
     np.testing.assert_array_equal(source.words(env_index, group, episode, stream), expected)
-    for rounds in (_few_words, _scattered_words):
-        np.testing.assert_array_equal(rounds(source.key, env_index, group, episode, stream), expected)
+    groups = np.full(len(counters), group)
+    np.testing.assert_array_equal(_scattered_words(source.key, env_index, groups, episode, stream), expected)
 
 
-@pytest.mark.parametrize("count", [1, 2, 64, 255, 256, 257, 2047, 2048, 2049, 5000])
-def test_the_switch_between_few_and_many_cannot_be_seen(count):
+@pytest.mark.parametrize("num_groups", [1, 2, 64, 65, 3000])
+def test_groups_of_one_environment_give_the_words_of_each_group(num_groups):
+    source = Source(3)
+    expected = [source.words(np.array([7]), group, np.array([9]), 2)[0] for group in range(num_groups)]
+    np.testing.assert_array_equal(source.groups(7, num_groups, 9, 2), expected)
+
+
+@pytest.mark.parametrize("count", [1, 2, 63, 64, 65, 66, 2047, 2048, 2049, 5000])
+def test_scattered_counters_in_any_number_give_the_words_of_each(count):
     rng = np.random.default_rng(count)
     env_index, episode = rng.integers(0, 2**40, count), rng.integers(0, 2**32, count)
     source = Source(count)
@@ -68,17 +75,17 @@ def test_a_run_that_is_broken_by_an_episode_alone_gives_the_words_of_each(count)
     np.testing.assert_array_equal(words, [reference(0, i, 0, 3 if i < 50 else 4, 0) for i in range(count)])
 
 
-def test_environments_in_disorder_whose_ends_look_like_a_run_give_the_words_of_each():
+def test_unordered_environments_whose_ends_look_like_a_run_give_the_words_of_each():
     env_index = np.array([4, 6, 5, 7])
     words = Source(0).words(env_index, 0, np.full(4, 2), 0)
     np.testing.assert_array_equal(words, [reference(0, int(i), 0, 2, 0) for i in env_index])
 
 
 @pytest.mark.parametrize("runs", [2, 64, 65])
-def test_the_switch_between_runs_and_arrays_cannot_be_seen(runs):
+def test_runs_in_any_number_give_the_words_of_each(runs):
     env_index = np.concatenate([np.arange(1000 * run, 1000 * run + 300 // runs + 5) for run in range(runs)])
     words = Source(0).words(env_index, 0, np.full(len(env_index), 2), 0)
-    assert words.dtype == np.uint64  # equal to floats that had lost bits they would be, too
+    assert words.dtype == np.uint64  # floats that had lost bits would compare equal
     np.testing.assert_array_equal(words, [reference(0, int(i), 0, 2, 0) for i in env_index])
 
 
@@ -98,20 +105,16 @@ def test_nearly_consecutive_counters_are_not_a_run(env_index, episode):
     np.testing.assert_array_equal(words, [reference(0, i, 0, k, 0) for i, k in zip(env_index, episode, strict=True)])
 
 
-def test_no_environment_gives_no_words():
+def test_words_of_no_environment_are_empty():
     assert Source(0).words(np.array([], np.int64), 0, np.array([], np.int64), 0).shape == (0, 4)
 
 
-def test_the_first_published_vector_of_the_generator_is_reproduced():
+def test_scattered_words_reproduce_the_published_vector_of_the_generator():
     """Known answer of Random123 1.14, kat_vectors: philox4x64 10, counter 0, key 0."""
-    for rounds in (_few_words, _scattered_words):
-        words = rounds(np.zeros(2, np.uint64), np.array([0]), 0, np.array([0]), 0)
-        assert [f"{w:016x}" for w in words[0].tolist()] == [
-            "16554d9eca36314c",
-            "db20fe9d672d0fdc",
-            "d7e772cee186176b",
-            "7e68b68aec7ba23b",
-        ]
+    zero = np.zeros(1, np.int64)
+    words = _scattered_words(np.zeros(2, np.uint64), zero, zero, zero, 0)
+    expected = ["16554d9eca36314c", "db20fe9d672d0fdc", "d7e772cee186176b", "7e68b68aec7ba23b"]
+    assert [f"{word:016x}" for word in words[0].tolist()] == expected
 
 
 def test_a_copied_source_gives_the_same_words():
@@ -122,13 +125,13 @@ def test_a_copied_source_gives_the_same_words():
         np.testing.assert_array_equal(other.words(*arguments), source.words(*arguments))
 
 
-def test_the_key_is_never_the_one_that_an_environment_derives_from_the_same_seed():
+def test_key_differs_from_the_one_that_an_environment_derives_from_the_same_seed():
     for seed in (0, 1, 42, 2**32, 2**64 + 1):
         theirs = np.random.SeedSequence(seed).generate_state(2, np.uint64)
         assert (Source(seed).key != theirs).all()
 
 
-def test_a_generator_shares_no_counter_with_a_draw_nor_with_its_neighbours():
+def test_generators_share_no_words_with_draws_or_with_each_other():
     source = Source(3)
     streams = [source.generator(env, episode, 9).bit_generator.random_raw(400) for env in (0, 1) for episode in (0, 1)]
     draws = source.words(np.arange(100), 0, np.zeros(100, np.int64), 0).ravel()

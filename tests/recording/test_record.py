@@ -1,4 +1,4 @@
-"""`record_results`: when an episode counts, what it brought, and that it is the same wherever the wrapper stands."""
+"""`record_results`: ends of episodes, outcomes, stacks of wrappers, errors and vector environments."""
 
 import copy
 import pickle
@@ -27,12 +27,13 @@ from supersuit.vector import ConcatVecEnv, MarkovVectorEnv
 
 import pz_policymap as pm
 from pz_policymap.wrappers.autoreset import Autoreset
+from tests.learner_envs import ScriptedAEC
 from tests.stub_envs import StubAEC
 from tests.vector_envs import Countdown, Mortal, ScriptedVector, in_mode, needs_modes
 
 
 class Scripted(ParallelEnv):
-    """Plays a script, a step being `{agent: (reward, "t" or "u" or "")}`; agents that it names first come late."""
+    """Follows a script of steps `{agent: (reward, "t" or "u" or "")}`; agents first named in a later step join then."""
 
     metadata: ClassVar = {"name": "scripted_v0", "is_parallelizable": True}
     render_mode = None
@@ -69,14 +70,14 @@ class Scripted(ParallelEnv):
 
 
 def scripted(*script, policies=None, agents=("a", "b"), infos=None, fail_at=(), **settings):
-    """A recorded script and the list that gets its episodes."""
+    """Returns a recorded script and the list that receives its episodes."""
     env, played = Scripted(*script, agents=agents, infos=infos, fail_at=fail_at), []
     policies = policies or {agent: seat for seat, agent in enumerate(env.possible_agents)}
     return pm.record_results(pm.wrap(env, pm.Fixed(policies)), played.append, **settings), played
 
 
 class Generated(generated_agents_parallel_v0.parallel_env):
-    """PettingZoo's example of agents that nobody announced, which forgets to count its steps and would never end."""
+    """PettingZoo's example without possible_agents, which does not count its steps and would never end."""
 
     def step(self, actions):
         self.num_steps += 1
@@ -84,7 +85,7 @@ class Generated(generated_agents_parallel_v0.parallel_env):
 
 
 def play_parallel(env, episodes=1, seed=0):
-    """Plays random episodes and returns the sum of each agent's rewards in the last one."""
+    """Plays random episodes; returns the rewards of each agent, summed over the final episode."""
     rng = np.random.default_rng(seed)
     for episode in range(episodes):
         env.reset(seed=seed + episode)
@@ -97,7 +98,7 @@ def play_parallel(env, episodes=1, seed=0):
 
 
 def play_aec(env, episodes=1, seed=0, legal=True):
-    """Plays random episodes and returns what `last()` told each agent in the last one."""
+    """Plays random episodes; returns the rewards of each agent from `last()`, summed over the final episode."""
     rng = np.random.default_rng(seed)
     for episode in range(episodes):
         env.reset(seed=seed + episode)
@@ -116,12 +117,12 @@ def sample(env, agent, rng, mask=None):
 
 
 def both(env):
-    """The policies 0, 1, ... in the seats of an environment."""
+    """Wraps an environment with policy 0 in its first seat, 1 in its second, and so on."""
     return pm.wrap(env, pm.Fixed({agent: seat for seat, agent in enumerate(env.possible_agents)}))
 
 
-class TestWhenAnEpisodeCounts:
-    def test_it_is_recorded_in_the_step_in_which_the_last_agent_ends(self):
+class TestEnd:
+    def test_episode_is_recorded_in_the_step_of_the_last_end(self):
         env, played = scripted({"a": (1.0, ""), "b": (0.0, "t")}, {"a": (2.0, "")}, {"a": (0.5, "t")})
         env.reset()
         for expected in (0, 0, 1):
@@ -129,12 +130,12 @@ class TestWhenAnEpisodeCounts:
             assert len(played) == expected
         assert played == [pm.Episode([0, 1], [3.5, 0.0], [3, 1], agents=["a", "b"])]
 
-    def test_truncation_is_an_end(self):
+    def test_truncation_ends_an_episode(self):
         env, played = scripted({"a": (1.0, "u"), "b": (2.0, "u")})
         play_parallel(env)
         assert [episode.returns for episode in played] == [(1.0, 2.0)]
 
-    def test_one_that_a_reset_cuts_does_not_count(self):
+    def test_episode_interrupted_by_reset_is_not_recorded(self):
         env, played = scripted({"a": (1.0, ""), "b": (9.0, "t")}, {"a": (1.0, "t")})
         env.reset()
         env.step({"a": 0, "b": 0})
@@ -147,16 +148,16 @@ class TestWhenAnEpisodeCounts:
         env.step({})
         assert len(played) == 1
 
-    def test_an_agent_that_comes_back_under_its_name_plays_on(self):
+    def test_agent_that_returns_under_its_name_continues(self):
         env, played = scripted(
             {"a": (1.0, "t"), "b": (1.0, "")},
-            {"a": (1.0, ""), "b": (1.0, "t")},  # a is back, and b is gone
+            {"a": (1.0, ""), "b": (1.0, "t")},  # a has returned, and b ends
             {"a": (5.0, "t")},
         )
         play_parallel(env)
         assert [(episode.returns, episode.lengths) for episode in played] == [((7.0, 2.0), (2, 2))]
 
-    def test_an_agent_that_comes_late_has_a_seat(self):
+    def test_agent_that_joins_mid_episode_has_a_seat(self):
         env, played = scripted({"a": (0.0, ""), "b": (0.0, "t"), "c": (0.0, "")}, {"a": (0.0, "t"), "c": (4.0, "t")})
         play_parallel(env)
         assert played == [pm.Episode([0, 1, 2], [0.0, 0.0, 4.0], [2, 1, 1], agents=["a", "b", "c"])]
@@ -182,7 +183,7 @@ class TestWhenAnEpisodeCounts:
         assert {agent: info["policy_id"] for agent, info in last.items()}.items() <= tags.items()
         assert tags == env.policy_ids
 
-    def test_in_aec_it_is_recorded_before_dead_agents_are_played_out(self):
+    def test_aec_episode_is_recorded_before_dead_steps(self):
         env, played = tictactoe_v3.env(), []
         env = pm.record_results(both(env), played.append)
         env.reset()
@@ -196,7 +197,7 @@ class TestWhenAnEpisodeCounts:
         assert len(played) == 1
 
     @pytest.mark.parametrize("make", [simple_spread_v3.parallel_env, simple_spread_v3.env])
-    def test_a_reset_that_raises_cuts_no_episode(self, make):
+    def test_reset_that_raises_does_not_interrupt_the_episode(self, make):
         def play(interrupted):
             episodes = []
             env = pm.record_results(pm.wrap(make(max_cycles=6), 4, seed=0), episodes.append)
@@ -204,7 +205,7 @@ class TestWhenAnEpisodeCounts:
             for turn in range(100):
                 if turn == 3 and interrupted:
                     with pytest.raises(KeyError):
-                        env.reset(options={"policy_ids": {"nobody": 0}})
+                        env.reset(options={"policy_ids": {"missing": 0}})
                 if not env.agents:
                     break
                 if isinstance(env, ParallelEnv):
@@ -216,7 +217,7 @@ class TestWhenAnEpisodeCounts:
         assert play(interrupted=True) == play(interrupted=False)
         assert len(play(interrupted=False)) == 1
 
-    def test_a_vector_reset_that_raises_cuts_no_episode(self):
+    def test_vector_reset_that_raises_does_not_interrupt_the_episode(self):
         episodes = []
         tagged = pm.wrap(gymnasium.make_vec("CartPole-v1", num_envs=2), 4, seed=0)
         env = pm.record_results(tagged, episodes.append)
@@ -228,7 +229,7 @@ class TestWhenAnEpisodeCounts:
             env.step(np.array([0, 0]))
         assert all(episode.lengths[0] == episode.returns[0] > 5 for episode in episodes)
 
-    def test_a_step_that_raises_may_be_tried_again(self):
+    def test_step_that_raises_may_be_repeated(self):
         env, played = scripted({"a": (1.0, ""), "b": (1.0, "")}, {"a": (1.0, "t"), "b": (1.0, "t")}, fail_at=[2])
         env.reset()
         env.step({"a": 0, "b": 0})
@@ -237,8 +238,8 @@ class TestWhenAnEpisodeCounts:
         env.step({"a": 0, "b": 0})
         assert played[0].returns == (2.0, 2.0)
 
-    def test_waiting_for_the_others_is_fair(self):
-        """A fair survival game of four, in which results taken at the death of the learner would favour it."""
+    def test_results_of_whole_episodes_are_unbiased(self):
+        """In a fair survival game of four, results taken at the death of the learner would favour it."""
         rng = np.random.default_rng(0)
         payoff = pm.Payoff(2, prior=0.0)
         for _ in range(2000):
@@ -252,7 +253,7 @@ class TestWhenAnEpisodeCounts:
         assert payoff.games[0, 1] == 2000
         assert payoff.win_rates[0, 1] == pytest.approx(0.5, abs=4 * 0.5 / 2000**0.5)
 
-    def test_a_run_saved_after_the_last_step_has_the_episode_in_the_ledger_and_behind_it(self):
+    def test_state_after_the_last_step_counts_the_recorded_episode(self):
         payoff = pm.Payoff(2)
         env = pm.record_results(pm.wrap(tictactoe_v3.env(), 2, seed=0), payoff)
         env.reset()
@@ -272,7 +273,7 @@ AEC_GAMES = [
 ]
 
 
-class TestWhatItBrought:
+class TestOutcome:
     @pytest.mark.parametrize("make", AEC_GAMES)
     def test_aec_returns_equal_the_rewards_of_last(self, make):
         played = []
@@ -280,19 +281,19 @@ class TestWhatItBrought:
         assert set(played[0].agents) == set(told)
         np.testing.assert_allclose(played[0].returns, [told[agent] for agent in played[0].agents], rtol=1e-12)
 
-    def test_in_parallel_it_is_the_sum_of_rewards(self):
+    def test_parallel_returns_equal_the_sum_of_rewards(self):
         played = []
         told = play_parallel(pm.record_results(both(simple_spread_v3.parallel_env(max_cycles=9)), played.append))
         np.testing.assert_allclose(played[0].returns, [told[agent] for agent in played[0].agents], rtol=1e-12)
         assert played[0].lengths == (9, 9, 9)
 
-    def test_ten_times_a_tenth_is_one(self):
+    def test_sum_of_ten_tenths_is_exactly_one(self):
         steps = [{"a": (0.1, ""), "b": (0.0, "")}] * 9
         env, played = scripted(*steps, {"a": (0.1, "t"), "b": (1.0, "t")})
         play_parallel(env)
         assert played[0].returns == (1.0, 1.0)
 
-    def test_rewards_of_any_number_type_are_taken(self):
+    def test_rewards_of_any_number_type_are_accepted(self):
         env, played = scripted({"a": (np.float32(0.5), "t"), "b": (np.int64(2), "t")})
         play_parallel(env)
         assert played[0].returns == (0.5, 2.0)
@@ -317,6 +318,22 @@ class TestWhatItBrought:
         env = Habits({"a": (1.0, ""), "b": (-1.0, "")}, {"a": (1.0, "t"), "b": (-1.0, "t")})
         play_parallel(pm.record_results(both(env), played.append))
         assert played == [pm.Episode([0, 1], [2.0, -2.0], [2, 2], agents=["a", "b"])]
+
+    @pytest.mark.parametrize("where", ["rewards", "terminations", "truncations", "infos"])
+    def test_aec_keys_that_are_not_agents_are_ignored(self, where):
+        class Habits(ScriptedAEC):
+            def reset(self, seed=None, options=None):
+                super().reset(seed, options)
+                getattr(self, where)["__all__"] = {} if where == "infos" else False
+
+            def _accumulate_rewards(self):
+                pass
+
+        played = []
+        env = pm.record_results(both(Habits([[("a", {"a": 1.0}, ()), ("b", {"b": 2.0}, ("a", "b"))]])), played.append)
+        env.reset()
+        env.step(0), env.step(0)
+        assert played == [pm.Episode([0, 1], [1.0, 2.0], [1, 1], agents=["a", "b"])]
 
     def test_lengths_stop_at_the_first_end_where_agents_lag(self):
         class Lagging(Scripted):
@@ -349,7 +366,7 @@ class TestWhatItBrought:
         play_parallel(pm.record_results(both(env), [].append, score=score))
         assert seen == [{"a": 1.0, "b": 2.0}]
 
-    def test_all_sinks_get_it_and_a_list_is_a_log(self):
+    def test_all_sinks_receive_the_episode(self):
         payoff, statistics, log, count = pm.Payoff(2), pm.PolicyStatistics(2), [], []
         env = Scripted({"a": (1.0, "t"), "b": (0.0, "t")})
         env = pm.record_results(both(env), payoff, statistics, log.append, lambda episode: count.append(1))
@@ -374,7 +391,7 @@ class TestWhatItBrought:
         assert payoff.games[0, 1] == 0
 
     @pytest.mark.parametrize("api", ["parallel", "aec"])
-    def test_a_score_sees_returns_and_last_infos_and_decides(self, api):
+    def test_score_receives_returns_and_last_infos(self, api):
         infos = {(1, "b"): {"flags": 7}, (2, "a"): {"flags": 3}}
         seen = []
 
@@ -393,7 +410,7 @@ class TestWhatItBrought:
 
 
 def same(value, *rest):
-    """What SuperSuit shall make of an observation or a space."""
+    """Returns an observation or a space unchanged."""
     return value
 
 
@@ -412,9 +429,9 @@ STACKS = {
 }
 
 
-class TestWhereverItStands:
+class TestStacks:
     @pytest.mark.parametrize("stack", STACKS.values(), ids=STACKS.keys())
-    def test_the_ledger_is_the_same(self, stack):
+    def test_ledger_is_the_same_in_every_stack(self, stack):
         payoffs = []
         for wrap in (STACKS["aec"], stack):
             payoff = pm.Payoff(2)
@@ -432,7 +449,7 @@ class TestWhereverItStands:
         assert payoffs[0].games[0, 1] == 20
         np.testing.assert_array_equal(payoffs[0].state_dict()["table"], payoffs[1].state_dict()["table"])
 
-    def test_outside_a_wrapper_that_empties_the_reset_infos(self):
+    def test_wrapper_inside_that_empties_reset_infos_is_accepted(self):
         """SuperSuit's frame_skip in AEC: tags come with the first step, and in the last one each is its neighbour's."""
         played = []
         env = frame_skip_v0(both(simple_spread_v3.env(max_cycles=6)), 2)
@@ -440,13 +457,13 @@ class TestWhereverItStands:
         assert played[0].policies == (0, 1, 2)
         np.testing.assert_allclose(played[0].returns, [told[agent] for agent in played[0].agents])
 
-    def test_outside_black_death(self):
+    def test_black_death_inside_is_accepted(self):
         env, played = Mortal(), []
         told = play_parallel(pm.record_results(black_death_v3(both(env)), played.append))
         assert played[0].policies == (0, 1, 2)
         assert dict(zip(played[0].agents, played[0].returns, strict=True)) == told
 
-    def test_turns_converted_to_parallel(self):
+    def test_turns_converted_to_parallel_are_recorded(self):
         payoff = pm.Payoff(2)
         env = pm.record_results(turn_based_aec_to_parallel(both(tictactoe_v3.env())), payoff)
         env.reset()
@@ -456,7 +473,7 @@ class TestWhereverItStands:
         assert env.step({}) == ({}, {}, {}, {})
 
     @pytest.mark.parametrize("moves", [(0, 3, 3), (0, 0), (4, 0, 1, 0)])
-    def test_inside_and_outside_a_wrapper_that_ends_illegal_games_behind_it(self, moves):
+    def test_illegal_games_are_recorded_inside_and_outside_their_wrapper(self, moves):
         outcomes = []
         for inside in (True, False):
             env, played = both(raw_tictactoe()), []
@@ -478,7 +495,7 @@ class TestWhereverItStands:
         assert outcomes[0] == outcomes[1] == [(-1.0, 0.0) if loser == 0 else (0.0, -1.0)]
 
     @pytest.mark.parametrize("inside", [True, False])
-    def test_a_wrapper_that_resets_by_itself(self, inside):
+    def test_aec_wrapper_that_resets_by_itself_is_accepted(self, inside):
         played = []
         env = pm.wrap(tictactoe_v3.env(), 50, resample_every=1, seed=0)
         env = MultiEpisodeEnv(pm.record_results(env, played.append), 3) if inside else MultiEpisodeEnv(env, 3)
@@ -493,7 +510,7 @@ class TestWhereverItStands:
         ]
         assert [episode.returns for episode in played] == [(1.0, -1.0)] * 3
 
-    def test_a_parallel_wrapper_that_resets_by_itself_goes_outside(self):
+    def test_parallel_wrapper_inside_that_resets_by_itself_raises(self):
         def make():
             return pm.wrap(rps_v2.parallel_env(max_cycles=2), 50, resample_every=1, seed=0)
 
@@ -503,7 +520,7 @@ class TestWhereverItStands:
         with pytest.raises(ValueError, match="record_results goes inside a wrapper that resets"):
             play_parallel(pm.record_results(MultiEpisodeParallelEnv(make(), 3), played.append))
 
-    def test_the_assigner_is_found_through_it(self):
+    def test_assigner_is_found_through_a_recorder(self):
         env = pm.record_results(both(rps_v2.env()), pm.Payoff(2))
         assert pm.find_assigner(env) is env.assigner
         env.reset()
@@ -511,7 +528,7 @@ class TestWhereverItStands:
 
     @pytest.mark.parametrize("clone", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
     @pytest.mark.parametrize("make", [rps_v2.env, rps_v2.parallel_env])
-    def test_a_copy_goes_on_with_a_ledger_of_its_own(self, clone, make):
+    def test_copy_records_into_a_copy_of_the_ledger(self, clone, make):
         payoff = pm.Payoff(2)
         env = pm.record_results(both(make(max_cycles=2)), payoff)
         play = play_aec if hasattr(env, "agent_iter") else play_parallel
@@ -521,34 +538,34 @@ class TestWhereverItStands:
         assert payoff.games[0, 1] == 1
 
     @pytest.mark.filterwarnings("ignore")
-    def test_pettingzoos_own_tests_pass(self):
+    def test_pettingzoo_api_tests_pass(self):
         api_test(pm.record_results(both(tictactoe_v3.env()), pm.Payoff(2)), num_cycles=50)
         parallel_api_test(pm.record_results(both(rps_v2.parallel_env()), pm.Payoff(2)), num_cycles=50)
 
 
 class TestErrors:
     @pytest.mark.parametrize("make", [rps_v2.env, rps_v2.parallel_env])
-    def test_without_a_policy_wrapper_inside_the_first_step_says_so(self, make):
+    def test_first_step_without_a_policy_wrapper_raises(self, make):
         env = pm.record_results(make(), pm.Payoff(2))
         env.reset()
         with pytest.raises(ValueError, match=r"infos of agent 'player_0' must have the key 'policy_id'.*goes around"):
             env.step(0 if hasattr(env, "agent_iter") else {"player_0": 0, "player_1": 0})
 
-    def test_an_agent_without_a_tag_that_never_acts_is_named_at_the_end(self):
+    def test_agent_without_a_tag_that_never_acts_raises_at_the_end(self):
         infos = {(1, "a"): {"policy_id": 0}}
         env = pm.record_results(Scripted({"a": (1.0, "t"), "c": (0.0, "t")}, agents=["a"], infos=infos), pm.Payoff(2))
         env.reset()
         with pytest.raises(ValueError, match="infos of agent 'c' must have the key 'policy_id'"):
             env.step({"a": 0})
 
-    def test_another_key_is_read_on_demand(self):
+    def test_other_info_key_is_read(self):
         played = []
-        env = pm.wrap(Scripted({"a": (1.0, "t"), "b": (0.0, "t")}), pm.Fixed(3), info_key="who")
-        play_parallel(pm.record_results(env, played.append, info_key="who"))
+        env = pm.wrap(Scripted({"a": (1.0, "t"), "b": (0.0, "t")}), pm.Fixed(3), info_key="policy")
+        play_parallel(pm.record_results(env, played.append, info_key="policy"))
         assert played[0].policies == (3, 3)
 
     @pytest.mark.parametrize("bad", ["two", 1.0, -1])
-    def test_a_tag_that_is_no_policy_is_refused(self, bad):
+    def test_tag_that_is_not_a_policy_id_raises(self, bad):
         env = Scripted({"a": (1.0, "t")}, agents=["a"], infos={(1, "a"): {"policy_id": bad}})
         env = pm.record_results(env, pm.Payoff(2))
         env.reset()
@@ -556,7 +573,7 @@ class TestErrors:
             env.step({"a": 0})
 
     @pytest.mark.parametrize("reward", [float("nan"), float("inf")])
-    def test_rewards_that_are_not_finite_name_the_agent(self, reward):
+    def test_infinite_reward_raises_and_names_the_agent(self, reward):
         env, played = scripted({"a": (1.0, "t"), "b": (reward, "t")})
         env.reset()
         with pytest.raises(ValueError, match="rewards must be finite, got the sum .* for agent 'b'"):
@@ -564,21 +581,21 @@ class TestErrors:
         assert not played
 
     @pytest.mark.parametrize("share", [lambda ledger: ledger, lambda ledger: ledger.record])
-    def test_a_sink_shared_by_two_nested_recorders_raises(self, share):
+    def test_sink_shared_by_nested_recorders_raises(self, share):
         payoff = pm.Payoff(2)
         inner = pm.record_results(both(rps_v2.env()), payoff)
         with pytest.raises(ValueError, match="sinks must not be shared with a recorder inside"):
             pm.record_results(aec_to_parallel(inner), [].append, share(payoff))
         pm.record_results(inner, pm.Payoff(2))
 
-    def test_a_vector_reward_raises_and_names_agent_and_reward(self):
+    def test_vector_reward_raises_and_names_agent_and_reward(self):
         env, _ = scripted({"a": (1.0, "t"), "b": (np.array([1.0, 2.0]), "t")})
         env.reset()
         with pytest.raises(ValueError, match=r"one number per agent, got array\(\[1., 2.\]\) for agent 'b'"):
             env.step({"a": 0, "b": 0})
 
     @pytest.mark.parametrize("said", [None, {"a": 1.0}, [1.0, 2.0]])
-    def test_a_score_that_leaves_an_agent_out_is_refused(self, said):
+    def test_score_without_an_agent_raises(self, said):
         env, _ = scripted({"a": (1.0, "t"), "b": (0.0, "t")}, score=lambda returns, infos: said)
         env.reset()
         with pytest.raises(ValueError, match="score must return a dict"):
@@ -620,7 +637,7 @@ def test_step_before_reset_raises_the_error_of_the_environment():
         env.step(0)
 
 
-def test_a_step_after_the_end_is_as_harmless_as_without_it():
+def test_step_after_the_end_behaves_as_in_the_bare_environment():
     log = []
     env = pm.record_results(pm.wrap(tictactoe_v3.env(), 2), log.append)
     bare = tictactoe_v3.env()
@@ -637,7 +654,7 @@ MODES = list(Autoreset)
 
 
 def lives(count, seed):
-    """How long each of an environment's first episodes lasts, as it alone knows."""
+    """Returns the lengths of the first episodes of an environment alone."""
     env = Countdown()
     env.reset(seed=seed)
     lengths = [env.left]
@@ -648,7 +665,7 @@ def lives(count, seed):
 
 
 def by_row(played, num_rows=3):
-    """(policy, return, length) of the episodes of each environment; they are told apart by their policies."""
+    """Returns (policy, return, length) of the episodes of each environment, identified by their policies."""
     return [
         [(e.policies[0], e.returns[0], e.lengths[0]) for e in played if e.policies[0] % num_rows == row]
         for row in range(num_rows)
@@ -656,7 +673,7 @@ def by_row(played, num_rows=3):
 
 
 class ByRow(pm.PolicyMapping):
-    """Every episode of an environment has a policy of its own: `3 * episode + env index`."""
+    """Assigns a different policy in every episode of every environment: `3 * episode + env index`."""
 
     def assign(self, draw):
         return (3 * draw.episode + draw.env_index)[:, None]
@@ -679,7 +696,7 @@ VECTORS = {
 class TestVectors:
     @pytest.mark.parametrize("mode", MODES)
     @pytest.mark.parametrize("make", VECTORS.values(), ids=VECTORS.keys())
-    def test_every_episode_is_recorded_with_its_own_policy_in_every_mode(self, make, mode):
+    def test_episodes_are_recorded_with_their_policies_in_every_mode(self, make, mode):
         played = []
         env = pm.record_results(make(mode), played.append)
         env.reset(seed=5)
@@ -694,7 +711,7 @@ class TestVectors:
             assert episodes == [(3 * e + row, float(steps), steps) for e, steps in enumerate(expected)]
 
     @pytest.mark.parametrize("mode", MODES)
-    def test_an_episode_that_a_reset_cuts_does_not_count(self, mode):
+    def test_vector_episode_interrupted_by_reset_is_not_recorded(self, mode):
         played = []
         env = pm.record_results(
             pm.wrap(ScriptedVector(3, [[], [1]], mode), ByRow(), resample_every=1, seed=0), played.append
@@ -708,9 +725,9 @@ class TestVectors:
         env.step(0)
         assert len(played) == 1
 
-    def test_the_reset_step_brings_nothing_in_next_step(self):
+    def test_reset_step_counts_for_no_episode_in_next_step_mode(self):
         played = []
-        vector = ScriptedVector(1, [[0], [], [], [0]], MODES[0])  # which pays 1 in its reset step, too
+        vector = ScriptedVector(1, [[0], [], [], [0]], MODES[0])  # it pays 1 in its reset step, too
         env = pm.record_results(pm.wrap(vector, ByRow(), resample_every=1, seed=0), played.append)
         env.reset()
         for _ in range(4):
@@ -719,7 +736,7 @@ class TestVectors:
 
     @pytest.mark.parametrize("agents", [2, ["x", "y"]])
     @pytest.mark.parametrize("named_by", ["the wrapper inside", "the caller"])
-    def test_rows_in_groups_are_the_seats_of_one_episode(self, agents, named_by):
+    def test_rows_of_one_environment_are_the_seats_of_one_episode(self, agents, named_by):
         played = []
         names = ["agent_0", "agent_1"] if agents == 2 else agents
         vector = ScriptedVector(4, [[0], [2, 3], [1]], Autoreset.SAME_STEP)
@@ -733,9 +750,9 @@ class TestVectors:
             env.step(0)
             assert len(played) == expected
         assert played[0] == pm.Episode([0, 1], [2.0, 2.0], [2, 2], agents=names)
-        assert played[1] == pm.Episode([0, 1], [3.0, 3.0], [1, 3], agents=names)  # row 0 lived again
+        assert played[1] == pm.Episode([0, 1], [3.0, 3.0], [1, 3], agents=names)  # row 0 had restarted
 
-    def test_agents_of_the_policy_wrapper_are_found_through_other_wrappers(self):
+    def test_agents_of_the_policy_wrapper_are_found_through_wrappers(self):
         played = []
         env = pm.wrap(ScriptedVector(4, [[0, 1]], None), 3, seed=0, agents=["x", "y"], autoreset_mode="SameStep")
         env = pm.record_results(ClipReward(env, 0.0, 0.5), played.append)
@@ -744,7 +761,7 @@ class TestVectors:
         assert [(episode.agents, episode.returns) for episode in played] == [(("x", "y"), (0.5, 0.5))]
 
     @pytest.mark.parametrize("outside", [True, False])
-    def test_supersuits_vector_gives_the_ledger_of_the_environments_inside(self, outside):
+    def test_supersuit_vector_records_as_the_environments_inside(self, outside):
         inner, outer = [], []
 
         def make(index):
@@ -788,7 +805,7 @@ class TestVectors:
         env.end_episodes([0, 1])
         assert [(e.policies, e.returns) for e in played[1:]] == [((0, 0), (3.0, 3.0)), ((4, 4), (1.0, 1.0))]
 
-    def test_where_an_end_was_announced_a_reset_settles_it(self):
+    def test_reset_records_an_episode_that_had_ended(self):
         played = []
         env = pm.wrap(ScriptedVector(2, [[0], []], None), ByRow(), resample_every=1, seed=0, autoreset_mode="Disabled")
         env = pm.record_results(env, played.append)
@@ -798,7 +815,7 @@ class TestVectors:
         assert [e.policies for e in played] == [(0,)]
 
     @pytest.mark.parametrize("mode", MODES)
-    def test_a_score_sees_the_terminal_infos(self, mode):
+    def test_score_receives_terminal_infos(self, mode):
         played = []
         env = SyncVectorEnv(
             pm.env_fns(lambda: Countdown(infos=lambda env: {"left": env.left, "deep": {"x": 2 * env.left}}), 2, 2),
@@ -820,7 +837,7 @@ class TestVectors:
         assert all(info["left"] == 0 and info["deep"] == {"x": 0} for info in seen)
         assert {e.scores for e in played} == {(10.0,)}
 
-    def test_a_score_sees_the_infos_of_list_infos(self):
+    def test_score_receives_list_infos(self):
         played = []
         env = ConcatVecEnv(
             [
@@ -838,16 +855,17 @@ class TestVectors:
         env.step(np.zeros(2, np.int64))
         assert played[0].scores == (0.0, 1.0)
 
-    def test_missing_attributes_are_those_of_the_environment(self):
+    def test_other_attributes_are_those_of_the_environment(self):
         env = pm.record_results(pm.wrap(ScriptedVector(2), 5, seed=0), Log())
         env.reset()
         assert env.policy_ids.shape == (2,)
         assert pm.find_assigner(env) is env.assigner
+        assert repr(env) == f"<RecordResultsVector<{env.env!r}>>"
         with pytest.raises(AttributeError):
             env._nothing  # noqa: B018
 
     @pytest.mark.parametrize("clone", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
-    def test_a_copy_goes_on_as_the_original_would(self, clone):
+    def test_copy_continues_as_the_original(self, clone):
         played = []
         env = pm.record_results(
             pm.wrap(ScriptedVector(3, [[], [1], [0]] * 9, MODES[0]), ByRow(), resample_every=1, seed=0), Log()
@@ -886,12 +904,12 @@ class TestVectors:
             ([{"policy_id": 0}, {"policy_id": 0}, {}], ValueError, "row 2"),
         ],
     )
-    def test_rows_without_a_tag_are_named(self, infos, error, message):
+    def test_row_without_a_tag_raises(self, infos, error, message):
         env = pm.record_results(ScriptedVector(3, infos=infos), Log())
         with pytest.raises(error, match=message):
             env.reset()
 
-    def test_an_environment_that_does_not_say_how_it_resets_is_asked(self):
+    def test_undeclared_autoreset_mode_must_be_given(self):
         infos = {"policy_id": np.array([0, 1])}
         with pytest.raises(ValueError, match="autoreset_mode must be given"):
             pm.record_results(ScriptedVector(2, mode=None, infos=infos), Log()).reset()
@@ -908,16 +926,24 @@ class TestVectors:
     def test_ledger_in_two_nested_recorders_is_refused(self):
         payoff = pm.Payoff(2)
         env = pm.record_results(pm.wrap(ScriptedVector(2), 2, seed=0, agents=2), payoff)
-        with pytest.raises(ValueError, match="sinks must not already record"):
+        with pytest.raises(ValueError, match="sinks must not be shared with a recorder inside"):
             pm.record_results(ClipReward(env, 0.0, 1.0), payoff)
         pm.record_results(env, pm.Payoff(2))
+
+    def test_ledger_inside_and_outside_a_vectorizer_is_refused(self):
+        payoff = pm.Payoff(2)
+        inner = pm.record_results(both(rps_v2.parallel_env(max_cycles=3)), payoff)
+        vector = ConcatVecEnv([lambda: MarkovVectorEnv(inner)])
+        with pytest.raises(ValueError, match="sinks must not be shared with a recorder inside"):
+            pm.record_results(vector, payoff, agents=2)
+        assert len(pm.record_results(vector, pm.Payoff(2), agents=2).sinks) == 1
 
     def test_payoff_without_agents_is_refused(self):
         with pytest.raises(ValueError, match="agents must be given for a Payoff"):
             pm.record_results(pm.wrap(ScriptedVector(2), 2, seed=0), pm.Payoff(2))
         pm.record_results(pm.wrap(ScriptedVector(2), 2, seed=0), pm.Payoff(2), agents=1)
 
-    def test_rewards_of_another_shape_are_refused(self):
+    def test_rewards_of_another_shape_raise(self):
         class Scalar(ScriptedVector):
             def step(self, actions):
                 observations, rewards, *rest = super().step(actions)
@@ -928,7 +954,7 @@ class TestVectors:
         with pytest.raises(ValueError, match=r"rewards must have shape \(2,\), got \(1,\)"):
             env.step(0)
 
-    def test_private_attributes_are_not_those_of_the_environment(self):
+    def test_private_attributes_are_not_forwarded(self):
         env = pm.record_results(pm.wrap(ScriptedVector(2), 2, seed=0), Log())
         with pytest.raises(AttributeError, match="RecordResultsVector has no attribute '_secret'"):
             _ = env._secret
@@ -952,7 +978,7 @@ class TestVectors:
         env.step(0), env.step(0)
         assert seen == [{"agent_0": 0.0, "agent_1": 1.0}]
 
-    def test_a_mask_of_another_shape_is_refused(self):
+    def test_reset_mask_of_another_shape_raises(self):
         env = pm.record_results(pm.wrap(ScriptedVector(2), 2, seed=0), Log())
         env.reset()
         with pytest.raises(ValueError, match=r"options\['reset_mask'\] must have shape \(2,\)"):

@@ -39,6 +39,16 @@ def ledger(results, num_policies=2, **settings):
     return payoff
 
 
+def record_episodes(payoff, rng, episodes, seats, team_size, skill):
+    """Records episodes of distinct random policies. The strongest side wins with the odds of its skill."""
+    sides = [seat // team_size for seat in range(seats)]
+    matchups = np.argsort(rng.random((episodes, len(skill))), axis=1)[:, :seats]
+    strength = skill[matchups].reshape(episodes, -1, team_size).sum(axis=2)
+    scores = (strength + rng.gumbel(size=strength.shape)).repeat(team_size, axis=1)
+    for policies, returns in zip(matchups.tolist(), scores.tolist(), strict=True):
+        payoff.record(pm.Episode(policies, returns, sides=sides))
+
+
 def contract(episode):
     """The games of an episode, word by word and with exact numbers: {(i, j): sign} for every ordered pair."""
     seats = range(len(episode.policies))

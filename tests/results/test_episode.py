@@ -28,6 +28,11 @@ class TestEpisode:
         assert (episode.lengths, episode.sides, episode.scores) == ((0, 0), (0, 1), (0.5, 1.5))
         assert episode.agents == (0, 1)
 
+    def test_repr_of_an_episode_shows_what_is_not_the_default(self):
+        assert repr(pm.Episode([1], [2.0])) == "Episode(policies=(1,), returns=(2.0,))"
+        shown = "Episode(policies=(0, 1), returns=(0.0, 0.0), lengths=(3, 3), agents=('a', 'b'))"
+        assert repr(pm.Episode([0, 1], [0.0, 0.0], [3, 3], agents=["a", "b"])) == shown
+
     @given(st.lists(episodes(), max_size=8))
     def test_a_log_gives_the_same_ledger(self, played):
         log = [json.dumps(dataclasses.asdict(episode)) for episode in played]

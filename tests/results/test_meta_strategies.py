@@ -1,6 +1,9 @@
 """Nash mixtures and alpha-rank, against values solved by hand, published or computed independently."""
 
 import builtins
+import json
+import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -118,3 +121,82 @@ class TestNash:
     def test_bad_input_names_the_argument(self, payoffs, error, message):
         with pytest.raises(error, match=message):
             pm.nash(payoffs)
+
+    def test_nash_excluded_policy_has_no_share_and_does_not_affect_others(self):
+        payoffs = np.array([[0, 9, 9, 9], [-9, 0, -1, 2], [-9, 1, 0, -1], [-9, -2, 1, 0]])
+        np.testing.assert_allclose(pm.nash(payoffs, exclude=0), [0.0, 1 / 4, 1 / 2, 1 / 4], atol=1e-9)
+        rows, columns = pm.nash(payoffs, two_sided=True, exclude=[0])
+        np.testing.assert_allclose(rows, columns, atol=1e-9)
+
+    @pytest.mark.parametrize(
+        ("payoffs", "exclude", "message"),
+        [
+            (np.zeros((2, 3)), 0, "exclude needs payoffs that are a square matrix"),
+            (np.zeros((2, 2)), [0, 1], "exclude must leave at least one policy"),
+            (np.zeros((2, 2)), 2, "exclude must be from 0 to 1, got 2"),
+        ],
+    )
+    def test_nash_invalid_exclude_raises(self, payoffs, exclude, message):
+        with pytest.raises(ValueError, match=f"^{message}"):
+            pm.nash(payoffs, exclude=exclude)
+
+
+# Computed by OpenSpiel 2.0.2, `open_spiel.python.egt.alpharank.compute`: 20 random games of one population, 4 of two
+# populations and 2 with infinite alpha.
+OPENSPIEL = json.loads((Path(__file__).parent / "alpha_rank_openspiel.json").read_text())
+
+
+class TestAlphaRank:
+    def test_alpha_rank_openspiels_test_game_has_its_shares(self):
+        # OpenSpiel's alpharank_test.py, test_stationary_distribution: a game of Han et al. 2013.
+        payoffs = [
+            [0.875, 0.75, 0.0, 2.75, 0.75],
+            [1.0, 1.0, -1.0, -1.0, -1.0],
+            [0.0, 2.0, 0.0, 0.0, 0.0],
+            [-2.0, 2.0, 0.0, 0.0, 0.0],
+            [1.0, 2.0, 0.0, 0.0, 0.0],
+        ]
+        shares = pm.alpha_rank(payoffs, alpha=0.1, population_size=20, local_selection=False)
+        np.testing.assert_allclose(shares, [0.40966787, 0.07959841, 0.20506998, 0.08505983, 0.2206039], atol=1e-8)
+
+    @pytest.mark.parametrize("case", OPENSPIEL, ids=range(len(OPENSPIEL)))
+    def test_alpha_rank_random_games_have_openspiels_shares(self, case):
+        settings = {**case, "alpha": float(case["alpha"])}
+        expected = settings.pop("shares")
+        np.testing.assert_allclose(pm.alpha_rank(**settings), expected, atol=1e-9)
+
+    @pytest.mark.parametrize("settings", [{}, {"alpha": 0.1}, {"alpha": math.inf}, {"local_selection": False}])
+    def test_alpha_rank_rock_paper_scissors_gives_thirds(self, settings):
+        shares = pm.alpha_rank([[0, -1, 1], [1, 0, -1], [-1, 1, 0]], **settings)
+        np.testing.assert_allclose(shares, [1 / 3] * 3, rtol=1e-12)
+
+    def test_alpha_rank_large_alpha_does_not_overflow(self):
+        np.testing.assert_allclose(pm.alpha_rank([[0, 1e6], [-1e6, 0]], alpha=1e9), [1.0, 0.0], atol=1e-12)
+
+    def test_alpha_rank_empty_game_is_empty(self):
+        assert pm.alpha_rank([]).tolist() == []
+
+    def test_alpha_rank_excluded_policy_is_not_in_the_game(self):
+        payoffs = np.array([[0, 9, 9, 9], [-9, 0, -1, 1], [-9, 1, 0, -1], [-9, -1, 1, 0]])
+        for settings in ({}, {"local_selection": False}):
+            shares = pm.alpha_rank(payoffs, exclude=0, **settings)
+            np.testing.assert_allclose(shares, [0.0, 1 / 3, 1 / 3, 1 / 3], rtol=1e-12)
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            ({"payoffs": np.zeros((2, 3))}, "payoffs must be a square matrix"),
+            ({"payoffs": [[np.nan]]}, "payoffs must be finite"),
+            ({"alpha": 0.0}, "alpha must be a number above 0, or math.inf, got 0.0"),
+            ({"alpha": "1"}, "alpha must be a number above 0, or math.inf, got '1'"),
+            ({"population_size": 1}, "population_size must be at least 2, got 1"),
+            ({"epsilon": 0.5}, "epsilon must be above 0 and below 1/2, got 0.5"),
+            ({"alpha": math.inf, "local_selection": False}, "alpha must be finite where local_selection is False"),
+            ({"column_payoffs": np.zeros((2, 3))}, r"column_payoffs must have the shape \(2, 2\) of payoffs"),
+            ({"column_payoffs": np.zeros((2, 2)), "exclude": 0}, "column_payoffs must be None where exclude"),
+            ({"column_payoffs": np.zeros((2, 2)), "local_selection": False}, "column_payoffs must be None where"),
+        ],
+    )
+    def test_alpha_rank_invalid_arguments_raise(self, arguments, message):
+        with pytest.raises(ValueError, match=f"^{message}"):
+            pm.alpha_rank(**{"payoffs": np.zeros((2, 2)), **arguments})

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 import pz_policymap as pm
 from tests.results.ledgers import DRAW, LOSS, WIN, coarse, contract, episodes, ledger
@@ -167,6 +168,113 @@ class TestMeanReturns:
         payoff.record(pm.Episode([0, 1], [3.0, 5.0], sides=["r", "r"]))
         assert payoff.games.sum() == 0
         assert payoff.mean_returns[0, 1] == 3.0
+
+    @pytest.mark.parametrize("values", [[1.0, 2.0, 4.0], [5.0, 5.0], [-1.0, 0.0, 3.5, 9.0]])
+    def test_mean_return_errors_agree_with_scipy(self, values):
+        payoff = pm.Payoff(2)
+        for value in values:
+            payoff.record(pm.Episode([0, 1], [value, 2.0 * value]))
+        errors = payoff.mean_return_errors
+        np.testing.assert_allclose([errors[0, 1], errors[1, 0]], [stats.sem(values), 2.0 * stats.sem(values)])
+        found = payoff.mean_return_intervals(confidence=0.9)
+        half = stats.t.ppf(0.95, len(values) - 1) * errors[0, 1]
+        assert found.highs[0, 1] == pytest.approx(np.mean(values) + half, rel=1e-4)
+        assert found.lows[0, 1] == pytest.approx(np.mean(values) - half, rel=1e-4)
+        assert found.units[0, 1] == len(values)
+
+    def test_mean_return_errors_of_one_episode_or_huge_returns_are_nan(self):
+        payoff = ledger([WIN])
+        assert np.isnan(payoff.mean_return_errors).all()
+        assert np.isnan(payoff.mean_return_intervals().lows).all()
+        huge = ledger([[1e300, 0.0]] * 3)
+        assert np.isnan(huge.mean_return_errors[0, 1])
+        assert huge.mean_return_errors[1, 0] == 0.0
+
+    @pytest.mark.parametrize("confidence", [0.0, 1.0])
+    def test_invalid_confidence_raises(self, confidence):
+        for method in (pm.Payoff(2).mean_return_intervals, pm.Payoff(2).overall_win_rates):
+            with pytest.raises(ValueError, match=f"^confidence must be above 0 and below 1, got {confidence}"):
+                method(confidence)
+
+
+class TestOverallWinRates:
+    def test_overall_win_rates_of_single_games_have_scipys_wilson_interval(self):
+        found = ledger([WIN] * 8 + [LOSS] * 2).overall_win_rates(confidence=0.9)
+        expected = stats.binomtest(8, 10).proportion_ci(0.9, "wilson")
+        np.testing.assert_allclose([found.lows[0], found.highs[0]], expected)
+        assert found.units.tolist() == [10.0, 10.0]
+
+    def test_overall_win_rates_count_an_episode_with_many_opponents_once(self):
+        payoff = pm.Payoff(8)
+        for _ in range(10):
+            payoff.record(pm.Episode(list(range(8)), [1.0, *[0.0] * 7]))  # policy 0 beats seven others
+        found = payoff.overall_win_rates()
+        assert found.units.tolist() == [10.0] * 8
+        assert found.values[0] == 1.0
+        assert found.lows[0] < stats.binomtest(10, 10).proportion_ci(0.95, "wilson").low
+
+    def test_overall_win_rates_of_few_episodes_are_wide(self):
+        payoff = pm.Payoff(4)
+        for _ in range(2):
+            payoff.record(pm.Episode([0, 1, 2, 3], [3.0, 2.0, 1.0, 0.0]))
+        found = payoff.overall_win_rates()
+        assert (found.highs - found.lows > 0.8).all()
+
+    def test_overall_win_rates_without_games_are_nan(self):
+        found = ledger([WIN], num_policies=3).overall_win_rates()
+        assert np.isnan([found.values[2], found.lows[2], found.highs[2]]).all()
+        assert found.units[2] == 0.0
+
+
+class TestScalars:
+    def test_scalars_are_flat_and_leave_out_what_is_unknown(self):
+        scalars = ledger([WIN] * 3 + [DRAW], num_policies=3).scalars()
+        assert all(type(value) is float for value in scalars.values())
+        assert scalars["policy_0/games"] == 4.0
+        assert scalars["policy_0/win_rate"] == 3.5 / 4
+        assert scalars["policy_0/rating"] == -scalars["policy_1/rating"] > 0.0
+        assert scalars["policy_1/rating_error"] > 0.0
+        assert "policy_2/win_rate" not in scalars
+        assert scalars["policy_2/games"] == 0.0
+
+    def test_scalars_without_a_prior_have_no_ratings(self):
+        assert list(ledger([WIN], prior=0.0).scalars(prefix="p")) == [
+            "p0/games",
+            "p0/win_rate",
+            "p1/games",
+            "p1/win_rate",
+        ]
+
+
+class TestForgetting:
+    @pytest.mark.parametrize("settings", [{}, {"decay": 0.9}])
+    def test_forgotten_policy_is_as_new_and_the_others_stay(self, settings):
+        payoff = ledger([WIN, DRAW], num_policies=4, **settings)
+        payoff.record(pm.Episode([0, 2], LOSS))
+        payoff.record(pm.Episode([1, 2, 3], [2.0, 1.0, 0.0]))
+        payoff.forget(1)
+        assert payoff.games[1].sum() == payoff.games[:, 1].sum() == payoff.episodes[1].sum() == 0
+        assert payoff.games[0].tolist() == [0, 0, 1, 0]
+        assert payoff.games[2].tolist() == [1, 0, 0, 1]
+        assert payoff.win_rates[1].tolist() == [0.5] * 4
+        assert np.isfinite(payoff.ratings().errors).all()
+        assert np.isfinite(payoff.overall_win_rates().lows[[0, 2, 3]]).all()
+
+    @pytest.mark.parametrize("ledger_of", [pm.Payoff, pm.PolicyStatistics])
+    @pytest.mark.parametrize(("policy", "error"), [(2, ValueError), (-1, ValueError), ("1", TypeError)])
+    def test_forgetting_an_unknown_policy_raises(self, ledger_of, policy, error):
+        with pytest.raises(error, match="^policy must be"):
+            ledger_of(2).forget(policy)
+
+
+class TestRepr:
+    def test_repr_of_a_large_ledger_is_cut_and_names_settings(self):
+        lines = repr(ledger([WIN] * 8, num_policies=20, decay=0.5)).splitlines()
+        assert lines[0] == "Payoff(num_policies=20, decay=0.5)"
+        assert lines[1].split() == [*map(str, range(8)), "..."]
+        assert lines[2].split()[:3] == ["0", "-", "0.75"]
+        assert set(lines[-1].split()) == {"..."}
+        assert len(lines) == 11
 
 
 class TestGrowing:

@@ -8,7 +8,7 @@ from scipy.optimize import brentq, minimize
 
 import pz_policymap as pm
 from pz_policymap.results.ratings import ELO, bradley_terry
-from tests.results.ledgers import DRAW, LOSS, WIN, ledger
+from tests.results.ledgers import DRAW, LOSS, WIN, ledger, record_episodes
 
 # Wins of the row's team against the column's, Eastern Division of the American League 1987 (Agresti, Categorical Data
 # Analysis, 2002, table 10.10): Milwaukee, Detroit, Toronto, New York, Boston, Cleveland, Baltimore.
@@ -140,3 +140,50 @@ class TestRatings:
             ratings = bradley_terry(wins, prior=0.01)
             inside.extend(abs(ratings.values / ELO - truth) < 1.96 * ratings.errors / ELO)
         assert 0.93 < np.mean(inside) < 0.97  # 0.95, and 1500 of them: a standard error of 0.006
+
+
+class TestClusteredErrors:
+    """Errors of ratings where an episode holds several games, which are not independent."""
+
+    @pytest.mark.parametrize(
+        ("seats", "team_size", "episodes", "ledgers", "published"),
+        [  # `published`: deviations measured over many ledgers with a program of their own, for these numbers
+            (2, 1, 400, 60, None),
+            (4, 1, 250, 60, 19.4),
+            (8, 1, 54, 100, 26.5),
+            (4, 2, 400, 60, 21.4),
+            (6, 3, 178, 60, 26.0),
+        ],
+    )
+    def test_ratings_errors_of_equal_policies_cover_the_truth(self, seats, team_size, episodes, ledgers, published):
+        rng = np.random.default_rng(seats)
+        values, errors = [], []
+        for _ in range(ledgers):
+            payoff = pm.Payoff(8)
+            record_episodes(payoff, rng, episodes, seats, team_size, np.zeros(8))
+            for found, part in zip((values, errors), payoff.ratings(), strict=True):
+                found.append(part)
+        assert 0.93 < np.mean(np.abs(values) < 1.96 * np.array(errors)) < 0.97
+        if published is not None:
+            assert np.mean(errors) == pytest.approx(published, rel=0.06)
+            assert np.std(values) == pytest.approx(published, rel=0.12)
+
+    def test_ratings_errors_with_decay_are_scaled_by_the_ratio_of_clustered_to_independent(self):
+        whole, decayed, single = pm.Payoff(4), pm.Payoff(4, decay=0.999), pm.Payoff(4, decay=0.999)
+        rng = np.random.default_rng(0)
+        for _ in range(100):
+            scores = np.repeat(rng.random(2), 2).tolist()
+            policies = rng.permutation(4).tolist()
+            for payoff in (whole, decayed):
+                payoff.record(pm.Episode(policies, scores, sides=list("aabb")))
+            for i, j in ((0, 2), (0, 3), (1, 2), (1, 3)):  # the same games, each as an episode
+                single.record(pm.Episode([policies[i], policies[j]], [scores[i], scores[j]]))
+        np.testing.assert_allclose(decayed.ratings().values, single.ratings().values, rtol=1e-9)
+        assert (decayed.ratings().errors > 1.2 * single.ratings().errors).all()
+        assert (decayed.ratings().errors > whole.ratings().errors).all()
+
+    def test_ratings_errors_of_one_episode_count_its_games_as_independent(self):
+        payoff = pm.Payoff(3)
+        payoff.record(pm.Episode([0, 1, 2], [2.0, 1.0, 0.0]))
+        expected = bradley_terry(payoff.wins.astype(float), prior=1.0)
+        np.testing.assert_allclose(payoff.ratings().errors, expected.errors)

@@ -74,6 +74,19 @@ class TestStatistics:
             statistics.record(pm.Episode([0, 2], WIN))
         assert statistics.episodes.tolist() == [0, 0]
 
+    def test_forgotten_policy_is_as_new_and_the_others_stay(self):
+        statistics = pm.PolicyStatistics(2)
+        statistics.record(pm.Episode([0, 1], [2.0, 3.0], [4, 5]))
+        statistics.forget(0)
+        np.testing.assert_array_equal(statistics.mean_return, [np.nan, 3.0])
+        assert (statistics.episodes.tolist(), statistics.steps.tolist()) == ([0, 1], [0, 5])
+
+    def test_repr_of_many_policies_is_cut(self):
+        lines = repr(pm.PolicyStatistics(20, window=5)).splitlines()
+        assert lines[0] == "PolicyStatistics(num_policies=20, window=5)"
+        assert lines[2].split() == ["0", "0", "0", "-", "-"]
+        assert len(lines) == 11
+
     @pytest.mark.parametrize(
         ("arguments", "error", "message"),
         [

@@ -125,6 +125,59 @@ class TestPFSP:
             pm.pfsp(**{"win_rates": [0.0, 0.5], **arguments})
 
 
+class TestExclude:
+    """A learner in its own population has probability 0, with any floor."""
+
+    @pytest.mark.parametrize("weighting", WEIGHTINGS)
+    @pytest.mark.parametrize("floor", [0.0, 0.1, 1.0])
+    def test_pfsp_excluded_learner_is_never_met(self, weighting, floor):
+        weights = pm.pfsp([0.5, 0.5, 0.8], weighting, floor=floor, exclude=0)
+        assert weights[0] == 0.0
+        np.testing.assert_allclose(weights[1:], pm.pfsp([0.5, 0.8], weighting, floor=floor))
+
+    def test_pfsp_diagonal_of_ones_is_met_through_the_floor(self):
+        assert pm.pfsp([1.0, 0.5, 0.5], floor=0.1)[0] == pytest.approx(0.1 / 3)
+
+    def test_pfsp_matrix_excludes_each_learner_from_its_row(self):
+        rates = np.array([[0.5, 0.2, 0.9], [0.8, 0.5, 0.4]])
+        weights = pm.pfsp(rates, floor=0.3, exclude="self")
+        np.testing.assert_array_equal(weights[0], pm.pfsp(rates[0], floor=0.3, exclude=0))
+        np.testing.assert_array_equal(weights[1], pm.pfsp(rates[1], floor=0.3, exclude=1))
+
+    def test_pfsp_several_learners_are_excluded_from_all_rows(self):
+        weights = pm.pfsp(np.full((2, 4), 0.5), exclude=[0, 3])
+        np.testing.assert_allclose(weights, [[0.0, 0.5, 0.5, 0.0]] * 2)
+
+    def test_latest_and_delta_uniform_skip_excluded_policies(self):
+        assert pm.latest(5, window=2, exclude=4).tolist() == [0.0, 0.0, 0.25, 0.75, 0.0]
+        assert pm.latest(4, window=3, latest_ratio=0.0, exclude=1).tolist() == [1 / 3, 0.0, 1 / 3, 1 / 3]
+        assert pm.delta_uniform(5, delta=0.0, exclude=[0, 2]).tolist() == [0.0, 1 / 3, 0.0, 1 / 3, 1 / 3]
+
+    def test_excluded_learner_in_a_mapping_is_never_its_own_opponent(self):
+        payoff = pm.Payoff(3)
+        mapping = pm.Focal(pm.Fixed(0), pm.Weighted(lambda: pm.pfsp(payoff.win_rates[0], floor=0.5, exclude=0)))
+        drawn = pm.assignments(mapping, ["a", "b"], seed=0, episode=range(200), resample_every=1)
+        assert (np.sort(drawn, axis=1)[:, 0] == 0).all()
+        assert set(np.sort(drawn, axis=1)[:, 1]) == {1, 2}
+
+    @pytest.mark.parametrize(
+        ("call", "error", "message"),
+        [
+            (lambda: pm.pfsp([0.5], exclude=0), ValueError, "exclude must leave at least one policy, got 0 of 1"),
+            (lambda: pm.pfsp([0.5, 0.5], exclude=2), ValueError, "exclude must be from 0 to 1, got 2"),
+            (lambda: pm.pfsp([0.5, 0.5], exclude=0.0), TypeError, "exclude must be an integer, got 0.0"),
+            (lambda: pm.pfsp([0.5, 0.5], exclude="self"), ValueError, "exclude must be a policy, a sequence of"),
+            (lambda: pm.pfsp(np.zeros((3, 2)), exclude="self"), ValueError, "exclude must be a policy, a sequence of"),
+            (lambda: pm.pfsp(np.zeros((2, 2)), exclude="me"), ValueError, "exclude must be a policy, a sequence of"),
+            (lambda: pm.latest(2, exclude=[0, 1]), ValueError, "exclude must leave at least one policy"),
+            (lambda: pm.delta_uniform(2, exclude={0}), TypeError, "exclude must be a sequence"),
+        ],
+    )
+    def test_invalid_exclude_raises(self, call, error, message):
+        with pytest.raises(error, match=f"^{message}"):
+            call()
+
+
 class TestByAge:
     @pytest.mark.parametrize(
         ("arguments", "expected"),

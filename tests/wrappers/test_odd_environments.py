@@ -24,7 +24,7 @@ def test_aec_infos_in_a_defaultdict_survive_dead_steps(around):
 
 
 @pytest.mark.parametrize("possible_agents", [("a", "b"), None])
-def test_the_all_key_is_never_an_agent(possible_agents):
+def test_all_key_in_any_dict_is_never_an_agent(possible_agents):
     class WithAll(StubParallel):
         def step(self, actions):
             return tuple({**part, "__all__": {}} for part in super().step(actions))
@@ -84,6 +84,27 @@ class Batch(gymnasium.vector.VectorEnv):
     def reset(self, *, seed=None, options=None):
         return self.outcome
 
+    def step(self, actions):
+        return np.zeros(2), self.rewards, np.ones(2, bool), np.zeros(2, bool), {}
+
+
+def test_vector_rewards_of_one_column_are_numbers_and_of_two_are_refused():
+    episodes = []
+    env = pm.record_results(pm.wrap(Batch((np.zeros(2), {})), 4, seed=0, autoreset_mode="SameStep"), episodes.append)
+    env.reset()
+    env.unwrapped.rewards = np.array([[1.0], [2.0]])
+    env.step(None)
+    assert [episode.returns for episode in episodes] == [(1.0,), (2.0,)]
+    env.unwrapped.rewards = np.zeros((2, 2))
+    with pytest.raises(ValueError, match=r"rewards must have shape \(2,\), got \(2, 2\); combine vectors"):
+        env.step(None)
+
+
+@pytest.mark.parametrize("sink", [pm.Payoff(4), pm.Payoff(4).record])
+def test_payoff_of_rows_that_may_be_environments_is_refused(sink):
+    with pytest.raises(ValueError, match="agents must be given for a Payoff"):
+        pm.record_results(pm.wrap(Batch(None), 4, seed=0, autoreset_mode="SameStep"), sink)
+
 
 @pytest.mark.parametrize(
     ("outcome", "message"),
@@ -100,6 +121,23 @@ def test_vector_reset_that_returns_no_infos_is_refused(outcome, message):
     with pytest.raises(TypeError, match=message):
         env.reset()
     assert env.assigner.episode.tolist() == [-1, -1]
+
+
+def test_focal_without_a_seat_for_its_background_is_refused():
+    rule = pm.Focal(pm.Fixed(0), pm.Uniform([1, 2]))
+    env = Batch(None)
+    with pytest.raises(ValueError, match=r"agents must be given for Focal\(.*, whose background has no seat"):
+        pm.wrap(env, rule, seed=0, autoreset_mode="NextStep")
+    for agents in (1, 2):
+        assert len(pm.wrap(env, rule, seed=0, agents=agents, autoreset_mode="NextStep").agents) == agents
+
+
+@pytest.mark.parametrize("around", [lambda env: pm.wrap(env, 4), lambda env: pm.record_results(env, print)])
+def test_supersuit_processes_without_agents_are_refused(around):
+    env = Batch(None)
+    env.idx_starts = [0, 1, 2]  # as SuperSuit's processes have, which do not tell their agents
+    with pytest.raises(ValueError, match="agents must be given for environments in processes"):
+        around(env)
 
 
 class Returns(StubParallel):
@@ -124,7 +162,7 @@ class Returns(StubParallel):
         (({"a": 0}, {"a": "x"}), "the info of 'a' must be a dict, got 'x'"),
     ],
 )
-def test_a_parallel_reset_that_returns_no_infos_is_refused(outcome, message):
+def test_parallel_reset_that_returns_no_infos_is_refused(outcome, message):
     env = pm.wrap(Returns(outcome), 4, seed=0)
     with pytest.raises(TypeError, match=message):
         env.reset()
@@ -137,7 +175,7 @@ def test_empty_possible_agents_are_refused(possible_agents):
         pm.wrap(StubParallel(possible_agents=possible_agents), 4)
 
 
-def test_a_set_of_possible_agents_is_refused():
+def test_set_of_possible_agents_is_refused():
     env = StubParallel()
     env.possible_agents = {"a", "b"}
     with pytest.raises(TypeError, match="possible_agents of the environment must be a sequence"):
@@ -148,7 +186,7 @@ def test_a_set_of_possible_agents_is_refused():
     ("name", "value"),
     [("possible_agents", ["a", "b"]), ("n_agents", 2), ("num_envs", 8), ("observation_spaces", {"a": 0, "b": 0})],
 )
-def test_a_plain_environment_of_several_agents_is_refused(name, value):
+def test_plain_environment_of_several_agents_is_refused(name, value):
     env = Countdown()
     setattr(env, name, value)
     with pytest.raises(TypeError, match=f"env must have a single agent, got {name}=.*ParallelEnv"):
@@ -158,7 +196,7 @@ def test_a_plain_environment_of_several_agents_is_refused(name, value):
 @pytest.mark.parametrize(
     ("reward", "ok"), [(1.0, True), (np.ones(1), True), (None, True), ([1.0, 2.0], False), ({"a": 1.0}, False)]
 )
-def test_a_reward_that_is_not_a_number_is_refused(reward, ok):
+def test_reward_that_is_not_a_number_is_refused(reward, ok):
     class Pays(gymnasium.Env):
         observation_space = action_space = gymnasium.spaces.Tuple([gymnasium.spaces.Discrete(2)] * 2)
 
@@ -178,11 +216,11 @@ def test_a_reward_that_is_not_a_number_is_refused(reward, ok):
 
 
 @pytest.mark.parametrize("make", [StubParallel, StubAEC, Countdown])
-def test_an_unknown_option_is_refused(make):
+def test_unknown_option_is_refused(make):
     with pytest.raises(TypeError, match="resample"):
         pm.wrap(make(), 4, resample=1)
 
 
-def test_a_repr_shows_environment_and_mapping():
+def test_repr_of_wrappers_shows_environment_and_mapping():
     assert repr(pm.wrap(StubParallel(), pm.Fixed(0))).startswith("<PolicyMapParallel<")
     assert "Fixed(" in repr(pm.wrap(Countdown(), pm.Fixed(0)))

@@ -28,7 +28,7 @@ def step(env):
 
 
 class TestParallelInfos:
-    def test_every_info_carries_the_tag_at_reset_and_at_every_step_the_terminal_one_included(self):
+    def test_infos_at_reset_and_every_step_carry_the_tag(self):
         env = parallel(seed=0)
         _, infos = env.reset()
         expected = {agent: {"policy_id": policy} for agent, policy in env.policy_ids.items()}
@@ -38,17 +38,17 @@ class TestParallelInfos:
         assert step(env) == {"a": expected["a"]}  # so has a
         assert step(env) == {}
 
-    def test_the_tag_is_a_plain_int(self):
+    def test_tag_is_a_plain_int(self):
         env = parallel(seed=0)
         tag = env.reset()[1]["a"]["policy_id"]
         assert type(tag) is int
         assert type(env.policy_ids["a"]) is int
 
-    def test_the_key_of_the_tag_can_be_chosen(self):
+    def test_info_key_renames_the_tag(self):
         env = parallel(seed=0, info_key="who")
         assert set(env.reset()[1]["a"]) == {"who"}
 
-    def test_the_environments_dicts_are_never_written_to_even_if_it_hands_one_to_all(self):
+    def test_infos_of_the_environment_are_never_written_to(self):
         shared = {"x": 1}
         env = parallel(infos=lambda time, agents: dict.fromkeys(agents, shared), seed=0)
         infos = env.reset()[1]
@@ -59,7 +59,7 @@ class TestParallelInfos:
             assert {info["x"] for info in infos.values()} == {1}
             infos = step(env)
 
-    def test_no_info_is_handed_out_twice(self):
+    def test_infos_are_new_dicts_in_each_call(self):
         env = parallel(seed=0)
         seen = [env.reset()[1], step(env), step(env)]
         infos = [info for each in seen for info in each.values()]
@@ -67,7 +67,7 @@ class TestParallelInfos:
         infos[0]["mine"] = True
         assert "mine" not in env.reset()[1]["a"]
 
-    def test_keys_that_are_no_agents_pass_untouched(self):
+    def test_infos_keys_that_are_not_agents_pass_unchanged(self):
         common = {"score": 3}
         env = parallel(infos=lambda time, agents: {**{a: {} for a in agents}, "common": common, "time": time}, seed=0)
         for infos, time in ((env.reset()[1], 0), (step(env), 1)):
@@ -86,32 +86,32 @@ class TestParallelInfos:
         ],
         ids=["none at all", "one missing", "None", "one in the place of another", "read-only"],
     )
-    def test_an_agent_without_an_info_gets_one(self, infos):
+    def test_infos_without_an_agent_gain_its_tag(self, infos):
         env = parallel(infos=infos, seed=0)
         for tagged in (env.reset()[1], step(env)):
             assert {a: tagged[a]["policy_id"] for a in "ab"} == env.policy_ids
 
-    def test_an_info_of_an_agent_that_has_no_observation_any_more_is_tagged(self):
+    def test_infos_of_an_agent_without_observation_are_tagged(self):
         env = parallel(infos=lambda time, agents: {"a": {}, "b": {}}, seed=0)
         env.reset()
         step(env), step(env)
         infos = step(env)  # b has been gone for a step
         assert infos["b"] == {"policy_id": env.policy_ids["b"]}
 
-    def test_a_key_that_the_environment_uses_is_an_error_at_reset_and_begins_no_episode(self):
+    def test_info_key_in_use_at_reset_raises_and_begins_no_episode(self):
         env = parallel(infos=lambda time, agents: {a: {"policy_id": 7} for a in agents}, seed=0)
         with pytest.raises(ValueError, match=r"info_key 'policy_id' is already used .* 'a' is \{'policy_id': 7\}"):
             env.reset()
         assert env.assigner.episode[0] == -1
         assert parallel(infos=env.unwrapped.make_infos, info_key="who", seed=0).reset()[1]["a"]["policy_id"] == 7
 
-    def test_a_key_that_the_environment_begins_to_use_is_an_error_at_that_step(self):
+    def test_info_key_in_use_at_a_step_raises(self):
         env = parallel(infos=lambda time, agents: {a: {"policy_id": 7} if time else {} for a in agents}, seed=0)
         env.reset()
         with pytest.raises(ValueError, match="info_key 'policy_id' is already used"):
             step(env)
 
-    def test_wrapping_twice_needs_two_keys(self):
+    def test_wrap_twice_with_one_key_raises(self):
         inner = parallel(seed=0)
         with pytest.raises(ValueError, match="already used"):
             pm.wrap(inner, 4).reset()
@@ -119,8 +119,8 @@ class TestParallelInfos:
         assert set(both) == {"policy_id", "coach"}
 
 
-class TestObservationsOfNobody:
-    def test_an_observation_that_is_no_agents_makes_no_agent(self):
+class TestObservationsWithoutAgent:
+    def test_observation_key_that_is_not_an_agent_gets_no_tag(self):
         class WithState(StubParallel):
             def reset(self, seed=None, options=None):
                 observations, infos = super().reset(seed, options)
@@ -151,12 +151,12 @@ class TestLateAgents:
         early = pm.PolicyAssigner(1000, ["a", "b", "c"], seed=0)
         assert list(seen.values()) == early.begin_episodes()[0].tolist()
 
-    def test_an_agent_that_comes_late_joins_the_shared_policy(self):
+    def test_late_agent_joins_the_shared_policy(self):
         env = self.late(pm.Uniform(1000, mix=False))
         infos = [env.reset()[1], step(env), step(env)]
         assert len({info["policy_id"] for each in infos for info in each.values()}) == 1
 
-    def test_a_late_agent_keeps_its_policy_in_the_next_episode_of_the_block(self):
+    def test_late_agent_keeps_its_policy_within_the_block(self):
         env = self.late(resample_every=2)
         env.reset()
         step(env)
@@ -166,7 +166,7 @@ class TestLateAgents:
         assert env.policy_ids == first
 
     @pytest.mark.parametrize("common", [{}, {"common": {}}])
-    def test_late_agents_have_the_seats_in_which_they_came_though_they_see_nothing_yet(self, common):
+    def test_late_agents_without_observation_take_seats_in_order_of_arrival(self, common):
         class Blind(StubParallel):
             def step(self, actions):
                 observations, *others, infos = super().step(actions)
@@ -180,13 +180,13 @@ class TestLateAgents:
             step(env)
         assert env.assigner.agents == ("a", "c", "d")
 
-    def test_a_late_agent_without_an_info_is_tagged(self):
+    def test_late_agent_without_an_info_is_tagged(self):
         env = parallel(live=(("a",), ("a", "b"), ()), infos=lambda t, agents: {}, possible_agents=None, seed=0)
         env.reset()
         assert set(step(env)) == {"a", "b"}
 
     @pytest.mark.parametrize("infos", [lambda t, agents: {}, lambda t, agents: {a: {} for a in agents[::2]}])
-    def test_agents_that_come_together_are_seated_in_the_environments_order_whatever_their_infos(self, infos):
+    def test_late_agents_of_one_step_take_seats_in_the_environments_order(self, infos):
         live = (("a",), ("a", "b", "c"), ())
         envs = [parallel(live=live, infos=i, possible_agents=None, seed=0) for i in (None, infos)]
         for env in envs:
@@ -208,7 +208,7 @@ class TestLateAgents:
         assert played == [played[0]] * 4
         assert len(played[0]) > 10
 
-    def test_policy_ids_are_those_of_this_episode(self):
+    def test_policy_ids_name_the_agents_of_this_episode(self):
         env = parallel(live=(("a",), ("a", "b"), ()), possible_agents=None, seed=0)
         env.reset()
         step(env)
@@ -216,7 +216,7 @@ class TestLateAgents:
         env.reset()
         assert set(env.policy_ids) == {"a"}  # b has its policy for the block, and is not there
 
-    def test_a_function_that_does_not_know_a_late_agent_is_named(self):
+    def test_late_agent_unknown_to_a_function_raises_its_name(self):
         env = self.late(lambda agents, draw: {agent: 0 for agent in agents if agent == "a"})
         env.reset()
         with pytest.raises(ValueError, match=r"FromFunction.*got none for \['b'\]"):
@@ -224,7 +224,7 @@ class TestLateAgents:
 
 
 class TestAEC:
-    def test_last_infos_and_policy_ids_agree_at_every_turn(self):
+    def test_aec_last_infos_and_policy_ids_agree_at_every_turn(self):
         env = pm.wrap(StubAEC({"a": 2, "b": 1, "c": 3}), 1000, seed=0)
         env.reset()
         turns = []
@@ -236,7 +236,7 @@ class TestAEC:
             env.step(None if terminated else 0)
         assert sorted(turns) == ["a"] * 3 + ["b"] * 2 + ["c"] * 4  # one turn more each, to leave
 
-    def test_infos_are_fresh_and_the_environments_stay_as_they_were(self):
+    def test_aec_infos_are_new_dicts_and_the_environments_unchanged(self):
         one = {"x": 1}
         env = pm.wrap(StubAEC(infos=lambda agents: dict.fromkeys(agents, one)), 1000, seed=0)
         env.reset()
@@ -245,7 +245,7 @@ class TestAEC:
         env.last()[4]["mine"] = True
         assert env.env.infos == {"a": {"x": 1}, "b": {"x": 1}}
 
-    def test_an_agent_without_an_info_gets_one_and_other_keys_pass(self):
+    def test_aec_infos_without_an_agent_gain_its_tag_and_other_keys_pass(self):
         common = {"y": 2}
         env = pm.wrap(StubAEC(infos=lambda agents: {"b": {}, "common": common}), 1000, seed=0)
         env.reset()
@@ -253,14 +253,14 @@ class TestAEC:
         assert set(env.infos) == {"a", "b", "common"}
         assert env.last()[4] == {"policy_id": env.policy_ids["a"]}
 
-    def test_a_key_that_the_environment_uses_is_an_error_at_reset(self):
+    def test_aec_info_key_in_use_raises_at_reset(self):
         env = pm.wrap(StubAEC(infos=lambda agents: {a: {"policy_id": 1} for a in agents}), 4, seed=0)
         with pytest.raises(ValueError, match="already used"):
             env.reset()
         assert env.assigner.episode[0] == -1
 
     @pytest.mark.parametrize("make", [StubAEC, simple_spread_v3.env])
-    def test_before_the_first_reset_it_raises_as_pettingzoo_does(self, make):
+    def test_attributes_before_the_first_reset_raise_as_in_pettingzoo(self, make):
         env = pm.wrap(make(), 4)
         for name in ("infos", "policy_ids"):
             with pytest.raises(AttributeError, match=f"{name} cannot be accessed before reset"):
@@ -271,7 +271,7 @@ class TestAEC:
         with pytest.raises(AttributeError, match="policy_ids cannot be accessed before reset"):
             pm.wrap(StubParallel(), 4).policy_ids  # noqa: B018
 
-    def test_last_without_an_observation_and_other_attributes_work_as_ever(self):
+    def test_aec_last_without_observation_and_other_attributes_are_forwarded(self):
         env = pm.wrap(simple_tag_v3.env(), 4)
         env.reset(seed=0)
         assert env.last(observe=False)[0] is None
@@ -281,7 +281,7 @@ class TestAEC:
 
 
 class TestEpisodes:
-    def test_a_draw_is_held_for_resample_every_resets_however_they_come_about(self):
+    def test_draw_is_held_for_resample_every_resets(self):
         env = parallel(resample_every=3, seed=0)
         matchups = []
         for episode in range(9):
@@ -292,7 +292,7 @@ class TestEpisodes:
         assert matchups == [m for m in (matchups[0], matchups[3], matchups[6]) for _ in range(3)]
         assert len(set(matchups)) == 3
 
-    def test_reset_with_a_seed_replays_the_assignments_and_without_goes_on(self):
+    def test_reset_with_seed_restarts_and_without_continues(self):
         env = parallel(resample_every=1)
 
         def three(seed):
@@ -302,14 +302,14 @@ class TestEpisodes:
         assert first == again != other
         assert len({str(ids) for ids in first}) == 3
 
-    def test_a_pinned_seed_goes_on_though_every_episode_is_seeded(self):
+    def test_pinned_seed_continues_when_every_reset_has_a_seed(self):
         pinned = parallel(resample_every=2, seed=5)
         matchups = [pinned.reset(seed=i) and str(pinned.policy_ids) for i in range(6)]
         assert matchups[0] == matchups[1] != matchups[2] == matchups[3] != matchups[4]
         redrawn = parallel(resample_every=2)
         assert len({redrawn.reset(seed=i) and str(redrawn.policy_ids) for i in range(6)}) == 6
 
-    def test_a_reset_that_raises_begins_no_episode(self):
+    def test_reset_that_raises_begins_no_episode(self):
         env = parallel(fail_at=(1, 2), resample_every=1, seed=0)
         env.reset()
         before = env.state_dict(), env.policy_ids
@@ -320,7 +320,7 @@ class TestEpisodes:
         env.reset()
         assert env.assigner.episode[0] == 1
 
-    def test_a_mapping_that_raises_begins_no_episode_and_the_next_reset_tries_again(self):
+    def test_mapping_that_raises_begins_no_episode_until_the_next_reset(self):
         answers = [{"a": 1, "b": 1}, {}, {"a": 2, "b": 2}]
         env = parallel(lambda agents, draw: answers.pop(0), resample_every=1, seed=0)
         env.reset()
@@ -331,7 +331,7 @@ class TestEpisodes:
         assert env.policy_ids == {"a": 2, "b": 2}
         assert env.assigner.episode[0] == 1
 
-    def test_a_new_mapping_comes_with_the_next_draw_or_with_the_next_reset(self):
+    def test_set_mapping_takes_effect_at_the_next_draw_or_reset(self):
         env = parallel(pm.Fixed(1), resample_every=5, seed=0)
         env.reset()
         env.set_mapping(pm.Fixed(2))
@@ -341,14 +341,14 @@ class TestEpisodes:
         assert step(env)["a"]["policy_id"] == 1
         assert env.reset()[1]["a"]["policy_id"] == 3
 
-    def test_neighbouring_clones_made_before_the_first_reset_differ(self):
+    def test_clones_made_before_the_first_reset_differ(self):
         env = parallel(2**31 - 1)
         clones = [copy.deepcopy(env) for _ in range(4)]
         assert len({clone.reset() and str(clone.policy_ids) for clone in clones}) == 4
 
 
 class TestForcedMatchups:
-    def test_a_forced_matchup_holds_for_one_episode_and_the_draw_stands(self):
+    def test_forced_matchup_holds_for_one_episode_and_keeps_the_draw(self):
         env = parallel(seed=0)
         env.reset()
         drawn = env.policy_ids
@@ -358,13 +358,13 @@ class TestForcedMatchups:
         env.reset()
         assert env.policy_ids == drawn
 
-    def test_it_works_turn_by_turn_and_for_numpy_integers(self):
+    def test_forced_matchup_of_numpy_integers_works_in_aec(self):
         env = pm.wrap(StubAEC(), 4, seed=0)
         env.reset(options={"policy_ids": {"a": np.int64(2), "b": 1}})
         assert env.last()[4] == {"policy_id": 2}
         assert type(env.last()[4]["policy_id"]) is int
 
-    def test_the_environment_sees_only_its_own_options(self):
+    def test_forced_matchup_is_removed_from_the_environments_options(self):
         env = parallel(seed=0)
         options = {"policy_ids": {"a": 1}, "difficulty": 3}
         env.reset(options=options)
@@ -375,7 +375,7 @@ class TestForcedMatchups:
         env.reset(options={})
         assert env.unwrapped.options == {}
 
-    def test_a_late_agent_is_drawn_though_the_others_are_forced(self):
+    def test_forced_matchup_leaves_late_agents_drawn(self):
         env = parallel(live=(("a",), ("a", "b"), ()), possible_agents=None, seed=0)
         env.reset(options={"policy_ids": {"a": 7}})
         infos = step(env)
@@ -394,26 +394,26 @@ class TestForcedMatchups:
             ([0.5, 1], TypeError, "must be a policy, a dict from agent to policy or integers"),
         ],
     )
-    def test_a_bad_one_is_refused_before_the_environment_is_reset(self, forced, error, message):
+    def test_forced_matchup_invalid_raises_before_the_environment_is_reset(self, forced, error, message):
         env = parallel(4, seed=0)
         with pytest.raises(error, match=message):
             env.reset(options={"policy_ids": forced})
         assert env.unwrapped.resets == -1
         assert env.assigner.episode[0] == -1
 
-    def test_an_agent_that_is_not_there_is_named_where_agents_are_generated(self):
+    def test_forced_matchup_of_an_absent_generated_agent_raises(self):
         env = parallel(possible_agents=None, seed=0)
         with pytest.raises(KeyError, match="names 'z'"):
             env.reset(options={"policy_ids": {"z": 0}})
         assert env.assigner.episode[0] == -1
 
-    def test_forced_none_forces_no_agent(self):
+    def test_forced_matchup_none_forces_no_agent(self):
         env = parallel(4, seed=0)
         env.reset(options={"policy_ids": None})
         assert env.policy_ids == env.assigner.assignment()
         assert env.unwrapped.options is None
 
-    def test_a_policy_outside_a_list_may_be_forced(self):
+    def test_forced_policy_outside_a_list_is_allowed(self):
         env = parallel(pm.Uniform([4, 5]), seed=0)
         env.reset(options={"policy_ids": {"a": 0}})
         assert env.policy_ids["a"] == 0
@@ -431,7 +431,7 @@ class TestCopies:
     )
     @pytest.mark.parametrize("make", [StubParallel, StubAEC, simple_tag_v3.parallel_env, simple_tag_v3.env])
     @pytest.mark.parametrize("resets", [0, 1, 4])
-    def test_a_copy_goes_on_as_the_original_would(self, make, copied, resets):
+    def test_copy_continues_as_the_original(self, make, copied, resets):
         env = pm.wrap(make(), 1000, resample_every=3, seed=2)
         for _ in range(resets):
             env.reset(seed=0)
@@ -443,20 +443,20 @@ class TestCopies:
             assert env.policy_ids == other.policy_ids
             assert other.state_dict() == env.state_dict()  # an unfinished episode is known as such
 
-    def test_a_copy_in_the_middle_of_an_episode_keeps_its_tags(self):
+    def test_copy_mid_episode_keeps_its_tags(self):
         env = parallel(seed=0)
         env.reset(options={"policy_ids": {"a": 3}})
         other = copy.deepcopy(env)
         assert step(other) == step(env)
 
-    def test_an_assigner_is_copied_without_its_environment(self):
+    def test_assigner_copy_holds_no_environment(self):
         env = parallel(seed=0)
         env.unwrapped.heavy = lambda: None  # cannot be pickled
         env.reset()
         assigner = pickle.loads(pickle.dumps(env.assigner))
         assert assigner.assignment() == env.policy_ids
 
-    def test_environments_in_two_threads_never_meet(self):
+    def test_environments_in_two_threads_are_independent(self):
         def play(env, matchups):
             for _ in range(200):
                 env.reset()
@@ -477,12 +477,12 @@ class TestCopies:
         assert results[0] == results[1]
 
 
-class TestWaysIn:
-    def test_wrap_picks_the_wrapper_of_the_environments_api(self):
+class TestWrap:
+    def test_wrap_picks_the_wrapper_of_the_api(self):
         assert type(pm.wrap(StubAEC(), 4)) is pm.PolicyMapAEC
         assert type(pm.wrap(StubParallel(), 4)) is pm.PolicyMapParallel
 
-    def test_a_number_a_mapping_or_a_function_will_do(self):
+    def test_wrap_takes_a_number_a_mapping_or_a_function(self):
         for mapping in (1, pm.Fixed(0), lambda agents, draw: dict.fromkeys(agents, 0)):
             assert parallel(mapping).reset()[1] == {"a": {"policy_id": 0}, "b": {"policy_id": 0}}
 
@@ -491,7 +491,7 @@ class TestWaysIn:
         with pytest.raises(TypeError, match="env must be"):
             pm.wrap(env, 4)
 
-    def test_each_wrapper_refuses_the_other_api(self):
+    def test_wrappers_refuse_environments_of_the_other_api(self):
         with pytest.raises(TypeError, match="env must be a pettingzoo.AECEnv"):
             pm.PolicyMapAEC(StubParallel(), 4)
         with pytest.raises(TypeError, match="env must be a pettingzoo.ParallelEnv"):
@@ -514,11 +514,11 @@ class TestWaysIn:
             (pm.Uniform(1, replace=False), {}, ValueError, "got 1 policies for 2 seats"),
         ],
     )
-    def test_bad_settings_are_refused_at_once(self, mapping, settings, error, message):
+    def test_wrap_invalid_settings_raise_at_construction(self, mapping, settings, error, message):
         with pytest.raises(error, match=message):
             parallel(mapping, **settings)
 
-    def test_env_fns_make_environments_that_know_which_one_they_are(self):
+    def test_env_fns_give_consecutive_env_indices(self):
         fns = pm.env_fns(StubParallel, 4, 1000, seed=3, resample_every=2, info_key="who")
         fns = [pickle.loads(pickle.dumps(fn)) for fn in fns]
         bulk = pm.PolicyAssigner(1000, ["a", "b"], num_envs=4, seed=3, resample_every=2)
@@ -529,13 +529,13 @@ class TestWaysIn:
                 infos = env.reset(seed=row)[1]
                 assert [infos[a]["who"] for a in "ab"] == ids[row].tolist()
 
-    def test_env_fns_of_a_worker_begin_where_it_is_told(self):
+    def test_env_fns_env_index_is_that_of_the_first(self):
         rule = pm.ByEnvIndex(4, num_envs=8)
         envs = [fn() for fn in pm.env_fns(StubParallel, 4, rule, env_index=4)]
         assert [env.reset()[1]["a"]["policy_id"] for env in envs] == [0, 1, 2, 3]
         assert [env.assigner.env_index for env in envs] == [4, 5, 6, 7]
 
-    def test_env_fns_take_the_seed_as_it_is_when_they_are_made(self):
+    def test_env_fns_read_the_seed_when_they_are_made(self):
         seed = [3, 4]
         one_by_one = pm.env_fns(StubParallel, 2, 1000, seed=iter(seed))
         of_a_list = pm.env_fns(StubParallel, 2, 1000, seed=seed)
@@ -543,7 +543,7 @@ class TestWaysIn:
         for fns in (one_by_one, of_a_list):
             assert [fn().assigner.seed for fn in fns] == [(3, 4)] * 2
 
-    def test_env_fns_are_for_single_environments(self):
+    def test_env_fns_refuse_vector_environments(self):
         fns = pm.env_fns(lambda: gymnasium.make_vec("CartPole-v1", num_envs=2), 2, 4)
         with pytest.raises(TypeError, match="make must make a single environment"):
             fns[0]()
@@ -583,28 +583,28 @@ class TestWaysIn:
         ],
         ids=["bare", "wrapped", "converted", "wrapped and converted", "there and back"],
     )
-    def test_the_assigner_is_found_through_wrappers_and_converters(self, stack):
+    def test_find_assigner_looks_through_wrappers_and_converters(self, stack):
         env = pm.wrap(simple_spread_v3.parallel_env(), 4, seed=0)
         assert pm.find_assigner(stack(env)) is env.assigner
 
-    def test_the_outermost_assigner_is_the_one_that_is_found(self):
+    def test_find_assigner_returns_the_outermost(self):
         inner = parallel(seed=0)
         outer = pm.wrap(inner, 4, info_key="coach")
         assert pm.find_assigner(BaseParallelWrapper(outer)) is outer.assigner
 
-    def test_an_environment_without_a_policy_wrapper_has_no_assigner(self):
+    def test_find_assigner_without_policy_wrapper_raises(self):
         with pytest.raises(ValueError, match="no policy wrapper.*BaseParallelWrapper -> StubParallel"):
             pm.find_assigner(BaseParallelWrapper(StubParallel()))
 
 
-def test_an_agent_that_possible_agents_does_not_name_has_a_policy_when_its_turn_comes():
+def test_agent_missing_in_possible_agents_gets_a_policy_at_its_turn():
     bare = StubAEC({"a": 1, "b": 1})
     env = pm.wrap(bare, 1000, seed=0)
     env.reset()
     before = env.policy_ids
     bare.turns["c"] = 1
     bare.possible_agents.append("c")
-    StubAEC.reset(bare)  # "c" is there, and nobody has been told
+    StubAEC.reset(bare)  # "c" joins without an info
     bare.agent_selection = "c"
     policy = env.last()[4]["policy_id"]
     assert env.policy_ids == {**before, "c": policy}

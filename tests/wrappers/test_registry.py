@@ -84,7 +84,7 @@ def parametrized(*apis: str) -> pytest.MarkDecorator:
 
 
 @parametrized("aec", "parallel")
-def test_the_api_test_passes(environment: Environment, arrangement: Arrangement, api: str, request: Any) -> None:
+def test_api_test_passes(environment: Environment, arrangement: Arrangement, api: str, request: Any) -> None:
     def check(policy: Wrap) -> None:
         env = arrangement.build(environment, api, policy)
         (api_test if api == "aec" else parallel_api_test)(env, num_cycles=CYCLES)
@@ -93,7 +93,7 @@ def test_the_api_test_passes(environment: Environment, arrangement: Arrangement,
 
 
 @parametrized("aec", "parallel")
-def test_the_seed_test_passes(environment: Environment, arrangement: Arrangement, api: str, request: Any) -> None:
+def test_seed_test_passes(environment: Environment, arrangement: Arrangement, api: str, request: Any) -> None:
     def check(policy: Wrap) -> None:
         test = seed_test if api == "aec" else parallel_seed_test
         test(lambda: arrangement.build(environment, api, policy), num_cycles=CYCLES)
@@ -110,7 +110,7 @@ BOTH = [
 
 
 @pytest.mark.parametrize(("environment", "arrangement"), BOTH, ids=[f"{e.name}-{a.name}" for e, a in BOTH])
-def test_the_max_cycles_test_passes(environment: Environment, arrangement: Arrangement, request: Any) -> None:
+def test_max_cycles_test_passes(environment: Environment, arrangement: Arrangement, request: Any) -> None:
     def check(policy: Wrap) -> None:
         def make(api: str, **settings: Any) -> Any:
             return arrangement.build(environment, api, policy, **settings)
@@ -121,7 +121,7 @@ def test_the_max_cycles_test_passes(environment: Environment, arrangement: Arran
 
 
 @parametrized("aec", "parallel")
-def test_the_trajectory_is_the_environments_own_and_every_info_names_the_policy(
+def test_trajectory_equals_the_bare_one_and_infos_are_tagged(
     environment: Environment, arrangement: Arrangement, api: str, request: Any
 ) -> None:
     def check(policy: Wrap) -> None:
@@ -138,7 +138,7 @@ def test_the_trajectory_is_the_environments_own_and_every_info_names_the_policy(
 
 
 @parametrized("aec", "parallel")
-def test_nothing_warns_that_did_not_warn_before(
+def test_wrapped_warnings_are_those_of_the_bare_environment(
     environment: Environment, arrangement: Arrangement, api: str, request: Any
 ) -> None:
     def check(policy: Wrap) -> None:
@@ -264,7 +264,7 @@ def mask(observation: Any, info: Any) -> Any:
 
 
 @pytest.mark.skipif(not hasattr(pettingzoo, "aec_registry"), reason="the number is that of PettingZoo's registry")
-def test_as_many_cases_ran_as_ever() -> None:
+def test_number_of_cases_has_not_shrunk() -> None:
     if len(started) < 4 * len(cases("aec", "parallel")) + len(BOTH):
         pytest.skip("only a part of this file was run in this process")
     missing = [environment.name for environment in ENVIRONMENTS if not any(environment.name in name for name in passed)]

@@ -42,19 +42,19 @@ def by_numpy(seed, env_index, episode, size):
     return int((int(word) >> 11) * 2.0**-53 * size)
 
 
-def test_every_episode_has_one_policy_which_is_drawn_at_the_start_of_a_block():
+def test_episode_has_the_policy_of_its_block():
     env = wrapped(seed=5, env_index=3, resample_every=2)
     expected = [by_numpy(5, 3, e - e % 2, 1000) for e in range(6)]
     assert len(set(expected)) == 3
     assert episodes(env, 6) == expected
 
 
-def test_the_first_episodes_draw_each_for_itself_in_the_warm_up():
+def test_warmup_episodes_resample_each():
     env = wrapped(seed=5, resample_every=10, warmup_episodes=3)
     assert episodes(env, 5) == [by_numpy(5, 0, e, 1000) for e in (0, 1, 2, 2, 2)]
 
 
-def test_tag_is_a_plain_int_beside_the_environments_entries():
+def test_info_has_a_plain_int_beside_the_environments_entries():
     env = wrapped(seed=0, info_key="who")
     info = env.reset()[1]
     assert info == {"left": info["left"], "who": env.policy_ids}
@@ -62,7 +62,7 @@ def test_tag_is_a_plain_int_beside_the_environments_entries():
     assert type(env.step(0)[4]["who"]) is int
 
 
-def test_the_environments_info_is_never_written_to_and_no_info_is_handed_out_twice():
+def test_info_is_a_new_dict_and_the_environments_unchanged():
     kept = {"x": 1}
     env = wrapped(infos=lambda env: kept, longest=1, seed=0)
     first, second = env.reset()[1], env.step(0)[4]
@@ -71,7 +71,7 @@ def test_the_environments_info_is_never_written_to_and_no_info_is_handed_out_twi
     assert first is not second
 
 
-def test_a_seed_replays_the_assignments_and_none_goes_on():
+def test_seed_restarts_the_assignments_and_none_continues():
     env = wrapped(resample_every=1)
     first = episodes(env, 4, seed=9)
     assert len(set(first)) == 4
@@ -79,18 +79,18 @@ def test_a_seed_replays_the_assignments_and_none_goes_on():
     assert episodes(env, 1) == [by_numpy(9, 0, 4, 1000)]
 
 
-def test_a_pinned_one_goes_on_whatever_seed_the_environment_is_given():
+def test_pinned_seed_continues_whatever_seed_reset_is_given():
     env = wrapped(resample_every=1, seed=9)
     assert [episodes(env, 1, seed=3)[0] for _ in range(3)] == [by_numpy(9, 0, e, 1000) for e in range(3)]
 
 
-def test_two_that_were_never_seeded_differ():
+def test_unseeded_environments_differ():
     played = [tuple(episodes(wrapped(2**31 - 1, resample_every=1), 3)) for _ in range(2)]
     assert played[0] != played[1]
 
 
 @pytest.mark.parametrize("forced", [7, np.int64(7), {"agent_0": 7}, [7]])
-def test_a_forced_policy_plays_one_episode_and_the_draw_stands(forced):
+def test_forced_policy_holds_for_one_episode_and_keeps_the_draw(forced):
     env = wrapped(seed=0, resample_every=3)
     drawn = episodes(env, 1)
     assert episodes(env, 1, options={"policy_ids": forced}) == [7]
@@ -99,7 +99,7 @@ def test_a_forced_policy_plays_one_episode_and_the_draw_stands(forced):
     assert env.assigner.episode.tolist() == [2]
 
 
-def test_the_environment_gets_the_other_options_and_the_callers_dict_stays():
+def test_options_reach_the_environment_without_the_forced_policy():
     env = wrapped(seed=0)
     options = {"policy_ids": 1, "level": 2}
     env.reset(options=options)
@@ -125,7 +125,7 @@ def test_the_environment_gets_the_other_options_and_the_callers_dict_stays():
         ([9], ValueError, "policies from 0 to 3, or -1"),
     ],
 )
-def test_a_forced_policy_that_is_none_is_refused_before_the_environment_is_reset(forced, error, match):
+def test_forced_policy_invalid_raises_before_the_environment_is_reset(forced, error, match):
     env = wrapped(4, seed=0)
     with pytest.raises(error, match=match):
         env.reset(options={"policy_ids": forced})
@@ -148,18 +148,18 @@ def test_a_forced_policy_that_is_none_is_refused_before_the_environment_is_reset
         ({"mapping": pm.Fixed({"red": 1})}, ValueError, "'agent_0'"),
     ],
 )
-def test_bad_settings_name_the_argument(arguments, error, match):
+def test_invalid_settings_raise_the_name_of_the_argument(arguments, error, match):
     with pytest.raises(error, match=match):
         wrapped(**arguments)
 
 
-def test_an_object_that_is_no_environment_is_refused():
+def test_wrapper_of_a_non_environment_raises():
     with pytest.raises(TypeError, match=r"env must be a gymnasium.Env, got 3"):
         pm.PolicyMapEnv(3, 4)
 
 
 @pytest.mark.parametrize("when", ["reset", "step"])
-def test_a_key_that_the_environment_uses_is_an_error_and_begins_no_episode(when):
+def test_info_key_in_use_raises_and_begins_no_episode(when):
     env = wrapped(seed=0, infos=lambda env: {"policy_id": 1} if when == "reset" or env.left < 1 else {}, longest=1)
     if when == "step":
         env.reset()
@@ -168,7 +168,7 @@ def test_a_key_that_the_environment_uses_is_an_error_and_begins_no_episode(when)
     assert env.assigner.episode.tolist() == [-1 if when == "reset" else 0]
 
 
-def test_before_the_first_reset_there_is_no_policy():
+def test_policy_ids_before_the_first_reset_raise():
     env = wrapped()
     with pytest.raises(AttributeError, match="policy_ids cannot be accessed before reset"):
         env.policy_ids  # noqa: B018
@@ -176,7 +176,7 @@ def test_before_the_first_reset_there_is_no_policy():
         env.step(0)
 
 
-def test_a_reset_that_raises_begins_no_episode():
+def test_reset_that_raises_begins_no_episode():
     def infos(env):
         if env.resets == 2:
             raise RuntimeError("no")
@@ -191,7 +191,7 @@ def test_a_reset_that_raises_begins_no_episode():
     assert env.policy_ids == by_numpy(0, 0, 1, 1000)
 
 
-def test_another_mapping_is_followed_from_the_next_draw_or_at_once():
+def test_set_mapping_takes_effect_at_the_next_draw_or_at_once():
     env = wrapped(seed=0, resample_every=3)
     (drawn,) = episodes(env, 1)
     env.set_mapping(pm.Fixed(5))
@@ -202,7 +202,7 @@ def test_another_mapping_is_followed_from_the_next_draw_or_at_once():
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda e: pickle.loads(pickle.dumps(e)), cloudpickle.loads])
 @pytest.mark.parametrize("resets", [0, 1])
-def test_a_copy_goes_on_as_the_original_would(copied, resets):
+def test_copy_continues_as_the_original(copied, resets):
     env = pm.wrap(gymnasium.make("CartPole-v1"), 1000, resample_every=1, seed=3)
     for _ in range(resets):
         env.reset(seed=1)
@@ -213,7 +213,7 @@ def test_a_copy_goes_on_as_the_original_would(copied, resets):
     assert [twin.reset(seed=1)[1] for _ in range(3)] == [env.reset(seed=1)[1] for _ in range(3)]
 
 
-def test_a_state_saved_between_episodes_resumes_and_an_unfinished_episode_is_played_again():
+def test_state_resumes_and_repeats_an_unfinished_episode():
     def fresh():
         return wrapped(resample_every=1, seed=2, longest=1)
 
@@ -229,18 +229,18 @@ def test_a_state_saved_between_episodes_resumes_and_an_unfinished_episode_is_pla
         assert episodes(resumed, 2) == whole[2:]
 
 
-def test_the_assigner_is_found_through_gymnasiums_wrappers():
+def test_find_assigner_looks_through_gymnasium_wrappers():
     env = gymnasium.wrappers.TimeLimit(gymnasium.wrappers.RecordEpisodeStatistics(wrapped(seed=0)), 5)
     assert pm.find_assigner(env) is env.env.env.assigner
 
 
-def test_env_fns_make_it_and_tell_which_environment_is_which():
+def test_env_fns_give_single_environments_their_index():
     envs = [fn() for fn in pm.env_fns(Countdown, 3, pm.ByEnvIndex([4, 6, 8]), seed=0)]
     assert [type(env) for env in envs] == [pm.PolicyMapEnv] * 3
     assert [env.reset()[1]["policy_id"] for env in envs] == [4, 6, 8]
 
 
-def test_an_environment_that_resets_itself_is_refused_and_may_be_put_around():
+def test_autoreset_inside_is_refused_and_outside_works():
     inner = gymnasium.wrappers.TimeLimit(gymnasium.wrappers.Autoreset(gymnasium.make("CartPole-v1")), 10**6)
     with pytest.raises(
         ValueError,

@@ -27,15 +27,15 @@ def tags(infos):
     return [info["policy_id"] for info in infos]
 
 
-class TestFrameSkipEmptiesTheInfosOfAResetInAec:
-    def test_so_tags_inside_are_lost_there_and_the_assigner_still_tells(self):
+class TestFrameSkip:
+    def test_frame_skip_loses_reset_infos_and_the_assigner_does_not(self):
         wrapper = pm.wrap(rps_v2.env(), 1000)
         env = frame_skip_v0(wrapper, 2)
         env.reset()
         assert dict(env.infos) == {"player_0": {}, "player_1": {}}
         assert pm.find_assigner(env).assignment() == wrapper.policy_ids
 
-    def test_and_a_wrapper_around_it_tags_them(self):
+    def test_wrapper_around_frame_skip_tags_reset_infos(self):
         env = pm.wrap(frame_skip_v0(rps_v2.env(), 2), 1000)
         env.reset()
         for _ in range(4):
@@ -43,8 +43,8 @@ class TestFrameSkipEmptiesTheInfosOfAResetInAec:
             env.step(0)
 
 
-class TestMarkovVectorEnvLaysTheNextEpisodesInfosOverTheTerminalOnes:
-    def test_so_the_finished_reward_stands_beside_the_next_policy(self):
+class TestMarkovVectorEnv:
+    def test_terminal_reward_comes_with_the_tag_of_the_next_episode(self):
         env = pettingzoo_env_to_vec_env_v1(spread(seed=0))
         _, infos = env.reset(seed=1)
         for _ in range(2):
@@ -54,7 +54,7 @@ class TestMarkovVectorEnvLaysTheNextEpisodesInfosOverTheTerminalOnes:
         assert all("terminal_observation" in info for info in infos)
         assert tags(infos) == drawn(seed=0, env_index=0, episode=1)
 
-    def test_so_the_policy_is_recorded_with_the_observation_before_the_step(self):
+    def test_tag_read_before_the_step_belongs_to_the_reward(self):
         """Each policy's return is held against the same episodes played without vectors."""
         plain, returns = spread(seed=0), {}
         for seed in (1, None):
@@ -88,34 +88,34 @@ class TestMarkovVectorEnvLaysTheNextEpisodesInfosOverTheTerminalOnes:
         assert pm.find_assigner(KeepsVenv(env)) is inner.assigner
 
 
-class TestConcatVecEnvsClonesOneEnvironment:
+class TestConcatVecEnvs:
     """It copies by cloudpickle, and seeds clone i with seed + i."""
 
     @staticmethod
     def concat(env, count=3):
         return concat_vec_envs_v1(pettingzoo_env_to_vec_env_v1(env), count)
 
-    def test_clones_without_a_seed_take_entropy_of_their_own(self):
+    def test_clones_without_a_seed_differ(self):
         _, infos = self.concat(spread()).reset()
         assert len({tuple(tags(infos[i : i + 3])) for i in (0, 3, 6)}) == 3
 
-    def test_clones_seeded_in_a_row_are_independent_draws_and_replay(self):
+    def test_clones_with_consecutive_seeds_are_independent_and_reproducible(self):
         env = self.concat(spread())
         for _ in range(2):
             _, infos = env.reset(seed=5)
             assert tags(infos) == [policy for i in range(3) for policy in drawn(seed=5 + i, env_index=0, episode=0)]
 
-    def test_clones_of_a_pinned_environment_all_play_the_same(self):
+    def test_clones_of_a_pinned_environment_are_equal(self):
         env = self.concat(spread(seed=0))
         _, infos = env.reset(seed=5)
         assert tags(infos) == 3 * drawn(seed=0, env_index=0, episode=0)
 
-    def test_so_a_mapping_that_spans_environments_refuses_to_be_cloned_blindly(self):
+    def test_mapping_across_environments_refuses_clones_without_index(self):
         with pytest.raises(ValueError, match="env_index must be the index of this environment"):
             self.concat(pm.wrap(simple_spread_v3.parallel_env(), pm.ByEnvIndex(3, num_envs=3)))
 
     @pytest.mark.parametrize("seed", [None, 5])
-    def test_and_env_fns_gives_each_its_own_index(self, seed):
+    def test_env_fns_give_clones_their_own_index(self, seed):
         fns = pm.env_fns(lambda: simple_spread_v3.parallel_env(max_cycles=3), 3, 1000, resample_every=1, seed=0)
         env = ConcatVecEnv([lambda fn=fn: pettingzoo_env_to_vec_env_v1(fn()) for fn in fns])
         _, infos = env.reset(seed=seed)
@@ -125,7 +125,7 @@ class TestConcatVecEnvsClonesOneEnvironment:
         assert tags(infos) == [policy for i in range(3) for policy in drawn(seed=0, env_index=i, episode=1)]
 
 
-def test_environments_with_different_numbers_of_agents_are_refused():
+def test_vector_of_different_numbers_of_agents_is_refused():
     class Holder:
         def __init__(self, *envs):
             self.vec_envs = list(envs)

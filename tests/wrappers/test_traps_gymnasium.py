@@ -23,9 +23,9 @@ def registered():
     del gymnasium.registry["Countdown-v0"]
 
 
-class TestVectorInfosShowAbsentAsZeroWhichIsAPolicy:
+class TestVectorInfosWithoutEntry:
     @needs_modes
-    def test_a_row_without_an_info_has_a_zero_whose_mask_is_false_inside_and_its_policy_outside(self):
+    def test_row_without_info_has_mask_false_inside_and_its_policy_outside(self):
         fns = pm.env_fns(Countdown, 3, pm.ByEnvIndex([5, 6, 7]))
         inside = SyncVectorEnv(fns)
         outside = pm.wrap(SyncVectorEnv([Countdown] * 3), pm.ByEnvIndex([5, 6, 7]))
@@ -39,7 +39,7 @@ class TestVectorInfosShowAbsentAsZeroWhichIsAPolicy:
         assert infos["policy_id"].tolist() == [5, 6, 7]
         assert infos["_policy_id"].tolist() == [True] * 3
 
-    def test_the_first_value_fixes_the_dtype_so_a_tag_is_a_plain_int_even_from_a_mapping_of_bytes(self):
+    def test_tag_from_a_mapping_of_bytes_is_a_plain_int(self):
         class Bytes(pm.PolicyMapping):
             def assign(self, draw):
                 return np.full((draw.num_envs, draw.num_seats), 3 + 97 * draw.env_index[0], np.int8)
@@ -50,15 +50,15 @@ class TestVectorInfosShowAbsentAsZeroWhichIsAPolicy:
         assert infos["policy_id"].tolist() == [3, 100]
         assert type(inside.envs[0].reset()[1]["policy_id"]) is int
 
-    def test_a_large_policy_after_a_small_one_is_not_cut_off(self):
+    def test_large_policy_after_a_small_one_is_not_cut_off(self):
         infos = SyncVectorEnv(pm.env_fns(Countdown, 2, pm.ByEnvIndex([1, 2**31 - 1]))).reset()[1]
         assert infos["policy_id"].tolist() == [1, 2**31 - 1]
 
 
 @needs_modes
-class TestTheEnvironmentPopsTheResetMaskFromTheCallersOptions:
+class TestResetMaskInOptions:
     @pytest.mark.parametrize("mode", Autoreset)
-    def test_the_mask_is_read_before_and_the_callers_dict_is_left_alone(self, mode):
+    def test_reset_mask_is_read_and_the_callers_dict_unchanged(self, mode):
         env = pm.wrap(in_mode(SyncVectorEnv, [Countdown] * 2, mode), 1000, seed=0)
         env.reset(seed=0)
         options = {"reset_mask": np.array([False, True])}
@@ -67,7 +67,7 @@ class TestTheEnvironmentPopsTheResetMaskFromTheCallersOptions:
             assert options.keys() == {"reset_mask"}
             assert env.assigner.episode.tolist() == [0, episode]
 
-    def test_the_bare_environment_does_pop_it(self):
+    def test_bare_environment_removes_the_reset_mask(self):
         env = SyncVectorEnv([Countdown] * 2)
         env.reset()
         options = {"reset_mask": np.array([False, True])}
@@ -76,7 +76,7 @@ class TestTheEnvironmentPopsTheResetMaskFromTheCallersOptions:
 
 
 @needs_modes
-class TestAsyncWithoutSharedMemoryResetsASubEnvironmentTwice:
+class TestAsyncWithoutSharedMemory:
     """Its worker forgets an explicit reset and resets again at the next step; so episodes cannot be counted outside."""
 
     @staticmethod
@@ -91,7 +91,7 @@ class TestAsyncWithoutSharedMemoryResetsASubEnvironmentTwice:
         env.close()
         return infos
 
-    def test_the_wrapper_outside_counts_such_a_pair_as_one_episode_and_the_one_inside_as_two(self):
+    def test_double_reset_is_one_episode_outside_and_two_inside(self):
         infos = self.resets_after_an_end_an_explicit_reset_and_a_step(shared_memory=False)
         if infos["resets"] == [2]:
             pytest.skip("this version of Gymnasium resets once")
@@ -100,19 +100,19 @@ class TestAsyncWithoutSharedMemoryResetsASubEnvironmentTwice:
         assert infos["outside"].tolist() == [drawn[1]]
         assert infos["policy_id"].tolist() == [drawn[2]]
 
-    def test_with_shared_memory_it_resets_once_and_both_agree(self):
+    def test_shared_memory_resets_once_inside_and_outside(self):
         infos = self.resets_after_an_end_an_explicit_reset_and_a_step(shared_memory=True)
         assert infos["resets"].tolist() == [2]
         assert infos["outside"].tolist() == infos["policy_id"].tolist() == [by_episode(1)]
 
 
 class TestWrappersHideAttributes:
-    def test_a_vector_wrapper_has_no_call_get_attr_and_set_attr_of_its_own(self):
+    def test_vector_wrapper_of_gymnasium_has_no_call_and_get_attr(self):
         missing = {"call", "get_attr", "set_attr"} - set(dir(gymnasium.vector.VectorWrapper))
         assert missing == {"call", "get_attr", "set_attr"}
 
     @pytest.mark.parametrize("vectorise", [SyncVectorEnv, AsyncVectorEnv])
-    def test_ours_forwards_them_to_the_sub_environments(self, vectorise):
+    def test_call_and_attributes_reach_the_sub_environments(self, vectorise):
         env = pm.wrap(vectorise(pm.env_fns(Countdown, 2, pm.ByEnvIndex([5, 6]), info_key="inside")), 4)
         env.reset()
         assert env.get_attr("policy_ids") == env.call("policy_ids") == (5, 6)
@@ -122,11 +122,11 @@ class TestWrappersHideAttributes:
         assert env.reset()[1]["inside"].tolist() == [8, 8]
         env.close()
 
-    def test_a_vector_without_them_says_so(self):
+    def test_call_on_a_vector_without_it_raises(self):
         with pytest.raises(AttributeError, match="get_attr"):
             pm.wrap(ScriptedVector(1), 4).get_attr("x")
 
-    def test_the_policy_is_reached_through_other_wrappers_by_get_wrapper_attr(self):
+    def test_get_wrapper_attr_finds_policy_ids(self):
         env = TimeLimit(RecordEpisodeStatistics(pm.wrap(Countdown(), 1000, seed=0)), 5)
         assert not hasattr(env, "policy_ids")
         assert not env.has_wrapper_attr("policy_ids")  # before the first reset there is none
@@ -136,17 +136,17 @@ class TestWrappersHideAttributes:
         assert env.reset()[1]["policy_id"] == 7
 
 
-class TestTheEnvironmentCheckerWantsFreshInfosAndTheSameInfosForTheSameSeed:
-    def test_it_passes_on_a_wrapped_environment(self, registered):
+class TestEnvironmentChecker:
+    def test_check_env_passes_on_a_wrapped_environment(self, registered):
         check_env(pm.wrap(gymnasium.make(registered), 1000, resample_every=1))
 
-    def test_it_passes_on_the_classics(self):
+    def test_check_env_passes_on_classic_control(self):
         check_env(pm.wrap(gymnasium.make("CartPole-v1"), 1000, resample_every=1), skip_render_check=True)
 
-    def test_it_passes_where_the_wrapper_is_inside(self, registered):
+    def test_check_env_passes_with_the_wrapper_inside(self, registered):
         check_env(TimeLimit(pm.wrap(gymnasium.make(registered), 1000), 9))
 
-    def test_a_pinned_one_draws_in_each_episode_by_intent_which_it_takes_for_chance(self, registered):
+    def test_check_env_fails_on_a_pinned_seed(self, registered):
         with pytest.raises(AssertionError, match="step info are not equivalent"):
             check_env(pm.wrap(gymnasium.make(registered), 1000, resample_every=1, seed=0))
         check_env(pm.wrap(gymnasium.make(registered), 1000, resample_every=1000, seed=0))
@@ -154,15 +154,15 @@ class TestTheEnvironmentCheckerWantsFreshInfosAndTheSameInfosForTheSameSeed:
     @pytest.mark.skipif(
         not hasattr(env_checker, "check_returned_data_not_reused"), reason="this version does not check that"
     )
-    def test_it_fails_on_an_environment_that_hands_out_one_info_unless_that_is_wrapped(self):
+    def test_check_env_fails_on_a_reused_info_unless_wrapped(self):
         shared = {"x": 1}
         with pytest.raises(AssertionError, match="share an object"):
             check_env(Countdown(infos=lambda env: shared))
         check_env(pm.wrap(Countdown(infos=lambda env: shared), 4))
 
 
-class TestWithoutItsArgumentsRecordedASpecCannotBeMadeAgain:
-    def test_a_spec_makes_the_same_wrapped_environment(self, registered):
+class TestSpec:
+    def test_spec_makes_the_same_wrapped_environment(self, registered):
         settings = {"resample_every": 2, "warmup_episodes": 1, "seed": 3, "env_index": 5, "info_key": "who"}
         env = RecordEpisodeStatistics(pm.wrap(gymnasium.make(registered), pm.Uniform([4, 5, 6]), **settings), 7)
         again = gymnasium.make(env.spec)
@@ -170,7 +170,7 @@ class TestWithoutItsArgumentsRecordedASpecCannotBeMadeAgain:
         assert again.env.state_dict() == env.env.state_dict()
         assert [again.reset(seed=1)[1] for _ in range(9)] == [env.reset(seed=1)[1] for _ in range(9)]
 
-    def test_a_spec_keeps_the_weights_that_the_mapping_asks_for(self, registered):
+    def test_spec_keeps_a_weights_callable(self, registered):
         class Ledger:
             weights = (1.0, 0.0)
 
@@ -182,7 +182,7 @@ class TestWithoutItsArgumentsRecordedASpecCannotBeMadeAgain:
         ledger.weights = (0.0, 1.0)
         assert again.reset()[1]["policy_id"] == 1
 
-    def test_a_vector_is_made_of_wrapped_environments_by_gymnasium_itself(self, registered):
+    def test_make_vec_builds_wrapped_environments(self, registered):
         env = gymnasium.make_vec(
             registered, num_envs=2, vectorization_mode="sync", wrappers=[lambda env: pm.wrap(env, pm.Fixed(3))]
         )

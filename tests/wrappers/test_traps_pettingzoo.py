@@ -76,13 +76,13 @@ def one_for_all(agents):
     return dict.fromkeys(agents, info)
 
 
-class TestATagPutOnOnlyInLastIsLost:
+class TestTagsOutsideLast:
     class TagInLast(BaseWrapper):
         def last(self, observe=True):
             *rest, info = super().last(observe)
             return *rest, {**info, "policy_id": 7}
 
-    def test_under_any_wrapper_outside_where_ours_is_kept(self):
+    def test_tag_survives_a_wrapper_outside(self):
         naive = OrderEnforcingWrapper(self.TagInLast(tictactoe_v3.raw_env()))
         naive.reset()
         assert naive.last()[4] == {}
@@ -90,7 +90,7 @@ class TestATagPutOnOnlyInLastIsLost:
         ours.reset()
         assert ours.last()[4] == {"policy_id": ours.policy_ids["player_1"]}
 
-    def test_in_the_converter_to_parallel_where_ours_is_kept(self):
+    def test_tag_survives_the_converter_to_parallel(self):
         naive = aec_to_parallel(self.TagInLast(rps_v2.env()))
         assert naive.reset()[1] == {"player_0": {}, "player_1": {}}
         wrapper = pm.wrap(rps_v2.env(), 1000)
@@ -98,10 +98,10 @@ class TestATagPutOnOnlyInLastIsLost:
         assert tags(ours.reset()[1]) == wrapper.policy_ids
         assert tags(rock(ours)[4]) == wrapper.policy_ids
 
-    def test_and_last_tags_no_agent_but_the_one_it_is_about(self):
+    def test_last_tags_the_selected_agent_only(self):
         class Untouchable(dict):
             def refuse(self, *args):
-                raise RuntimeError("nobody asked for this info")
+                raise RuntimeError("this info is not requested")
 
             __iter__ = __contains__ = __getitem__ = keys = refuse
 
@@ -109,12 +109,12 @@ class TestATagPutOnOnlyInLastIsLost:
         env.reset()
         env.unwrapped.infos["b"] = Untouchable()
         assert env.last()[4] == {"policy_id": env.policy_ids["a"]}
-        with pytest.raises(RuntimeError, match="nobody asked"):
+        with pytest.raises(RuntimeError, match="this info is not requested"):
             _ = env.infos
 
 
-class TestBaseWrapperAnswersForAPropertyThatFails:
-    def test_with_the_environments_untagged_infos_where_ours_says_that_there_was_no_reset(self):
+class TestBaseWrapperForwarding:
+    def test_infos_before_reset_raise_instead_of_untagged_ones(self):
         class Property(BaseWrapper):
             @property
             def infos(self):
@@ -126,7 +126,7 @@ class TestBaseWrapperAnswersForAPropertyThatFails:
             with pytest.raises(AttributeError, match="cannot be accessed before reset"):
                 read()
 
-    def test_and_an_error_of_the_environments_own_infos_keeps_its_words(self):
+    def test_infos_error_of_the_environment_keeps_its_message(self):
         class Broken(StubAEC):
             broken = False
 
@@ -149,13 +149,13 @@ class TestBaseWrapperAnswersForAPropertyThatFails:
     @pytest.mark.parametrize(
         ("base", "ours"), [(BaseWrapper, pm.PolicyMapAEC), (BaseParallelWrapper, pm.PolicyMapParallel)]
     )
-    def test_and_never_stops_asking_before_it_has_an_environment(self, base, ours):
+    def test_attribute_before_construction_raises_without_recursion(self, base, ours):
         with pytest.raises(RecursionError):
             _ = base.__new__(base).agents
         with pytest.raises(AttributeError, match="env"):
             _ = ours.__new__(ours).agents
 
-    def test_and_forwards_public_names_alone(self):
+    def test_private_names_are_not_forwarded(self):
         inner = pm.wrap(tictactoe_v3.raw_env(), 4)
         outer = OrderEnforcingWrapper(inner)
         outer.reset()
@@ -165,13 +165,13 @@ class TestBaseWrapperAnswersForAPropertyThatFails:
             _ = outer._tags
 
 
-class TestInfosAssignedOnAWrapperShadowTheEnvironments:
+class TestAssignedInfos:
     class Assigns(BaseWrapper):
         def reset(self, seed=None, options=None):
             super().reset(seed, options)
             self.infos = {agent: {**info, "policy_id": 7} for agent, info in self.env.infos.items()}
 
-    def test_so_that_they_list_removed_agents_and_ours_do_not(self):
+    def test_infos_do_not_list_removed_agents(self):
         naive, ours = self.Assigns(tictactoe_v3.raw_env()), pm.wrap(tictactoe_v3.raw_env(), 4)
         for env in (naive, ours):
             env.reset()
@@ -182,7 +182,7 @@ class TestInfosAssignedOnAWrapperShadowTheEnvironments:
         ours.step(None)
         assert ours.infos == {}
 
-    def test_so_that_later_infos_of_the_environment_are_missed_and_ours_show_them(self):
+    def test_infos_show_later_entries_of_the_environment(self):
         naive, ours = self.Assigns(tictactoe_v3.raw_env()), pm.wrap(tictactoe_v3.raw_env(), 4)
         for env in (naive, ours):
             env.reset()
@@ -197,9 +197,9 @@ class TestInfosAssignedOnAWrapperShadowTheEnvironments:
             env.infos = {}
 
 
-class TestAgentsAreNotThereBeforeResetAndSomeComeInTheMiddle:
+class TestGeneratedAgents:
     @pytest.mark.parametrize("name", ["infos", "agents", "rewards", "terminations", "agent_selection", "policy_ids"])
-    def test_wrapping_reads_nothing_that_order_enforcing_forbids(self, name):
+    def test_wrap_reads_nothing_that_order_enforcing_forbids(self, name):
         env = pm.wrap(simple_spread_v3.env(), 4)
         with pytest.raises(AttributeError, match="before reset"):
             getattr(env, name)
@@ -218,10 +218,10 @@ class TestAgentsAreNotThereBeforeResetAndSomeComeInTheMiddle:
                 play_parallel(env)
             if len(env.policy_ids) > len(first):
                 return first
-        return pytest.fail("nobody ever came late")
+        return pytest.fail("no agent joined late")
 
     @pytest.mark.parametrize(("environment", "api"), GENERATED)
-    def test_late_agents_get_policies_of_a_longer_draw(self, environment, api):
+    def test_late_agents_get_policies_of_the_longer_draw(self, environment, api):
         env = pm.wrap(environment.make(api), 1000, seed=5, resample_every=1)
         assert not hasattr(env, "possible_agents")
         first = self.play(env)
@@ -232,14 +232,14 @@ class TestAgentsAreNotThereBeforeResetAndSomeComeInTheMiddle:
         assert env.assigner.assignment() == env.policy_ids
 
     @pytest.mark.parametrize(("environment", "api"), GENERATED)
-    def test_late_agents_join_a_shared_policy(self, environment, api):
+    def test_generated_agents_join_a_shared_policy(self, environment, api):
         env = pm.wrap(environment.make(api), pm.Uniform(1000, mix=False), seed=5, resample_every=1)
         self.play(env)
         assert len(set(env.policy_ids.values())) == 1
 
 
-class TestADeadStepDeletesTheInfo:
-    def test_infos_are_fresh_dicts_at_each_read(self):
+class TestDeadSteps:
+    def test_infos_are_new_dicts_at_each_read(self):
         env = pm.wrap(tictactoe_v3.env(), 1000)
         env.reset()
         agent = win(env).agent_selection
@@ -250,7 +250,7 @@ class TestADeadStepDeletesTheInfo:
         assert agent not in env.infos
         assert env.last()[4] == {"policy_id": env.policy_ids[env.agent_selection]}
 
-    def test_where_agents_die_one_by_one(self):
+    def test_infos_of_agents_that_die_one_by_one_are_tagged(self):
         knights = next(e for e in ENVIRONMENTS if e.name.startswith("butterfly/knights_archers_zombies"))
         env = pm.wrap(knights.make("aec"), 1000)
         env.reset(seed=1)
@@ -265,10 +265,10 @@ class TestADeadStepDeletesTheInfo:
         assert env.infos == {}
 
 
-class TestTerminateIllegalActsBehindTheWrappersBack:
+class TestTerminateIllegal:
     """It ends the game on `env.unwrapped`, so the `step` of a wrapper inside is not called."""
 
-    def test_so_ends_counted_in_step_are_missed(self):
+    def test_terminate_illegal_ends_episodes_without_a_step_inside(self):
         class CountsEnds(BaseWrapper):
             ends = 0
 
@@ -283,7 +283,7 @@ class TestTerminateIllegalActsBehindTheWrappersBack:
         assert all(naive.terminations.values())
         assert naive.env.ends == 0
 
-    def test_so_episodes_are_counted_by_reset_alone(self):
+    def test_episodes_are_counted_by_reset_alone(self):
         wrapper = pm.wrap(tictactoe_v3.raw_env(), 1000, resample_every=1, seed=0)
         env = TerminateIllegalWrapper(wrapper, illegal_reward=-1)
         seen = []
@@ -302,8 +302,8 @@ class TestTerminateIllegalActsBehindTheWrappersBack:
         assert [list(assignment.values()) for assignment in seen] == expected
 
 
-class TestEnvironmentsKeepTheirInfoDictsAndSomeHandOneToAll:
-    def test_tags_written_into_one_shared_dict_give_everyone_the_last_and_ours_do_not(self):
+class TestSharedInfos:
+    def test_infos_in_one_shared_dict_get_their_own_tags(self):
         shared = StubAEC({"a": 2, "b": 2, "c": 2}, infos=one_for_all)
         shared.reset()
         for number, agent in enumerate(shared.agents):
@@ -320,7 +320,7 @@ class TestEnvironmentsKeepTheirInfoDictsAndSomeHandOneToAll:
         assert tags(parallel.reset()[1]) == tags(rock(parallel)[4]) == {"a": 0, "b": 1}
 
     @pytest.mark.parametrize("module", [tictactoe_v3, rps_v2])
-    def test_a_dict_that_lives_as_long_as_the_episode_is_never_written_to(self, module):
+    def test_persistent_info_dicts_are_never_written_to(self, module):
         env = pm.wrap(module.env(), 1000)
         env.reset()
         kept = dict(env.unwrapped.infos)
@@ -332,7 +332,7 @@ class TestEnvironmentsKeepTheirInfoDictsAndSomeHandOneToAll:
         assert tags(env.infos) == env.policy_ids
 
 
-class TestMultiEpisodeEnvResetsInsideStep:
+class TestMultiEpisodeEnv:
     """It resets after an end, with the seed and one more, and shows the outside one long episode."""
 
     @staticmethod
@@ -365,27 +365,27 @@ class TestMultiEpisodeEnvResetsInsideStep:
             return lambda env: MultiEpisodeEnv(env, 3), lambda: rps_v2.env(max_cycles=2)
         return lambda env: MultiEpisodeParallelEnv(env, 3), lambda: rps_v2.parallel_env(max_cycles=2)
 
-    def test_a_wrapper_inside_starts_again_at_every_episode(self, stack):
+    def test_wrapper_inside_restarts_at_every_episode(self, stack):
         several, make = stack
         wrapper = pm.wrap(make(), 1000, resample_every=1)
         known, _ = self.history(several(wrapper), wrapper)
         assert known == [(5, 0), (6, 0), (7, 0)]
 
-    def test_unless_it_is_pinned_and_then_keeps_its_cadence(self, stack):
+    def test_pinned_wrapper_inside_keeps_its_cadence(self, stack):
         several, make = stack
         wrapper = pm.wrap(make(), 1000, resample_every=2, seed=0)
         known, seen = self.history(several(wrapper), wrapper)
         assert known == [(0, 0), (0, 1), (0, 2)]
         assert seen[0] == seen[1] != seen[2]
 
-    def test_a_wrapper_outside_never_sees_it(self, stack):
+    def test_wrapper_outside_sees_one_episode(self, stack):
         several, make = stack
         wrapper = pm.wrap(several(make()), 1000, resample_every=1)
         known, _ = self.history(wrapper, wrapper)
         assert known == [(5, 0)]
 
 
-class TestTheConvertersHaveTheirOwnIdeaOfInfos:
+class TestConvertedInfos:
     fails = pytest.mark.skipif(
         tuple(map(int, pettingzoo.__version__.split(".")[:2])) < (1, 27),
         reason="before PettingZoo 1.27 the converter fails on such infos with a TypeError",
@@ -396,12 +396,12 @@ class TestTheConvertersHaveTheirOwnIdeaOfInfos:
         return {"a": {"hp": 3}}
 
     @fails
-    def test_infos_that_lack_an_agent_are_nested_whole(self):
+    def test_bare_infos_without_an_agent_are_nested_by_the_converter(self):
         env = parallel_to_aec(StubParallel(infos=self.lacks_b))
         env.reset()
         assert env.infos == {"a": {"a": {"hp": 3}}, "b": {"a": {"hp": 3}}}
 
-    def test_and_ours_lack_no_agent(self):
+    def test_wrapped_infos_have_all_agents_and_are_not_nested(self):
         wrapper = pm.wrap(StubParallel(infos=self.lacks_b), 1000)
         env = parallel_to_aec(wrapper)
         env.reset()
@@ -409,7 +409,7 @@ class TestTheConvertersHaveTheirOwnIdeaOfInfos:
         assert env.infos == {"a": {"hp": 3, "policy_id": a}, "b": {"policy_id": b}}
 
     @fails
-    def test_infos_with_a_key_that_is_no_agent_are_nested_too_so_the_wrapper_belongs_outside(self):
+    def test_infos_with_other_keys_are_tagged_outside_the_converter(self):
         def common(time, agents):
             return {**{agent: {} for agent in agents}, "common": {"time": time}}
 
@@ -422,7 +422,7 @@ class TestTheConvertersHaveTheirOwnIdeaOfInfos:
         outside.reset()
         assert tags(outside.infos) == outside.policy_ids
 
-    def test_agents_that_are_no_strings_fail_in_the_converter_and_not_in_ours(self):
+    def test_agents_that_are_not_strings_fail_in_the_converter_only(self):
         class Numbered(StubAEC):
             metadata = MappingProxyType({"name": "numbered_v0", "is_parallelizable": True})
 
@@ -434,7 +434,7 @@ class TestTheConvertersHaveTheirOwnIdeaOfInfos:
                 aec_to_parallel(inner).reset()
 
 
-class TestTerminalInfosHoldAgentsThatAreGone:
+class TestTerminalInfos:
     def test_terminal_infos_of_removed_agents_are_tagged(self):
         class TagsTheLiving(BaseParallelWrapper):
             def step(self, actions):
@@ -446,7 +446,7 @@ class TestTerminalInfosHoldAgentsThatAreGone:
         assert rock(naive)[4] == {"player_0": {}, "player_1": {}}
 
     @pytest.mark.parametrize("inside", [True, False])
-    def test_and_ours_tags_the_keys_that_came_back(self, inside):
+    def test_infos_returned_by_the_converter_are_all_tagged(self, inside):
         bare = rps_v2.env(max_cycles=1)
         env = aec_to_parallel(pm.wrap(bare, 1000)) if inside else pm.wrap(aec_to_parallel(bare), 1000)
         env.reset()
@@ -455,8 +455,8 @@ class TestTerminalInfosHoldAgentsThatAreGone:
         assert tags(infos) == pm.find_assigner(env).assignment()
 
 
-class TestTheTurnBasedConverterWritesIntoTheInfosItIsGiven:
-    def test_into_the_environments_own_without_us_and_into_fresh_ones_with_us(self):
+class TestTurnBasedConverter:
+    def test_turn_based_converter_writes_into_new_dicts(self):
         bare = turn_based_aec_to_parallel(tictactoe_v3.env())
         wrapper = pm.wrap(tictactoe_v3.env(), 1000)
         ours = turn_based_aec_to_parallel(wrapper)
@@ -469,7 +469,7 @@ class TestTheTurnBasedConverterWritesIntoTheInfosItIsGiven:
         assert tags(infos) == wrapper.policy_ids
         assert infos["player_1"]["active_agent"] == "player_1"
 
-    def test_four_values_without_agents_are_passed_on(self):
+    def test_turn_based_converter_four_values_are_passed_on(self):
         env = pm.wrap(turn_based_aec_to_parallel(tictactoe_v3.env()), 1000)
         env.reset()
         for number, move in enumerate(MOVES):
@@ -479,7 +479,7 @@ class TestTheTurnBasedConverterWritesIntoTheInfosItIsGiven:
         assert env.step({}) == ({}, {}, {}, {})
 
 
-class TestTheConvertersForwardNoAttributes:
+class TestFindAssignerThroughConverters:
     @pytest.mark.parametrize(
         ("convert", "make"),
         [
@@ -488,7 +488,7 @@ class TestTheConvertersForwardNoAttributes:
             (turn_based_aec_to_parallel, tictactoe_v3.env),
         ],
     )
-    def test_so_the_assigner_is_found_through_them(self, convert, make):
+    def test_find_assigner_looks_through_a_converter(self, convert, make):
         inner = pm.wrap(make(), 4)
         env = convert(inner)
         env.reset()
@@ -496,17 +496,17 @@ class TestTheConvertersForwardNoAttributes:
         assert pm.find_assigner(env) is inner.assigner
         assert pm.find_assigner(env).assignment() == inner.policy_ids
 
-    def test_also_through_several_of_them(self):
+    def test_find_assigner_looks_through_several_converters(self):
         inner = pm.wrap(rps_v2.env(), 4)
         env = OrderEnforcingWrapper(parallel_to_aec(BaseParallelWrapper(aec_to_parallel(inner))))
         assert pm.find_assigner(env) is inner.assigner
 
 
-class TestAnEnvironmentComesBackBlankFromAPickle:
+class TestPickledEzPickleEnvironments:
     """EzPickle makes it anew, while what a wrapper knows survives; so the next reset decides."""
 
     @pytest.mark.parametrize("played", [0, 1, 3])
-    def test_and_a_copy_goes_on_at_its_next_reset_as_the_original_does(self, played):
+    def test_pickled_copy_continues_at_its_next_reset(self, played):
         env = pm.wrap(simple_spread_v3.env(), 1000, resample_every=2, seed=0)
         for _ in range(played):
             env.reset()
@@ -518,7 +518,7 @@ class TestAnEnvironmentComesBackBlankFromAPickle:
             assert tags(copy.infos) == copy.policy_ids == env.policy_ids
             assert copy.assigner.episode == env.assigner.episode
 
-    def test_until_then_the_copy_has_no_infos_and_says_so(self):
+    def test_pickled_copy_before_its_reset_raises(self):
         env = pm.wrap(simple_spread_v3.env(), 1000, seed=0)
         env.reset()
         env.step(0)
@@ -532,7 +532,7 @@ class TestAnEnvironmentComesBackBlankFromAPickle:
         assert copy.state_dict()["episode"] == 0  # and now the next one
 
 
-class TestTheEnvironmentsGeneratorIsItsOwn:
+class TestGeneratorOfTheEnvironment:
     class DrawsFromIt(BaseParallelWrapper):
         def reset(self, seed=None, options=None):
             observations, infos = super().reset(seed, options)
@@ -544,14 +544,14 @@ class TestTheEnvironmentsGeneratorIsItsOwn:
         """Returns what agent_0 sees first in a seeded episode and in the next."""
         return [env.reset(seed=seed)[0]["agent_0"].tolist() for seed in (7, None)]
 
-    def test_drawing_from_it_changes_the_trajectory_and_ours_does_not(self):
+    def test_assignments_leave_the_environments_generator_alone(self):
         bare = self.observations(simple_spread_v3.parallel_env())
         naive = self.observations(self.DrawsFromIt(simple_spread_v3.parallel_env()))
         assert naive[0] == bare[0]
         assert naive[1] != bare[1]
         assert self.observations(pm.wrap(simple_spread_v3.parallel_env(), 4, resample_every=1)) == bare
 
-    def test_a_new_generator_with_the_same_seed_is_its_stream_and_ours_is_another(self):
+    def test_assignments_use_another_stream_than_the_environments_seed(self):
         env = simple_spread_v3.parallel_env()
         env.reset(seed=7)
         place = env.unwrapped.world.agents[0].state.p_pos.tolist()

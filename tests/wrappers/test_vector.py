@@ -48,7 +48,7 @@ def ids(infos):
 
 
 class TestModes:
-    def test_the_new_tag_comes_with_the_reset_observation_in_next_step(self):
+    def test_next_step_new_tag_comes_with_the_reset_observation(self):
         env, drawn = scripted(3, [[1], [], [0, 2]], NEXT_STEP), table(3)
         assert ids(env.reset()[1]) == at(drawn, [0, 0, 0])
         assert ids(env.step(0)[4]) == at(drawn, [0, 0, 0])  # row 1 ends: its terminal observation
@@ -57,12 +57,12 @@ class TestModes:
         assert ids(env.step(0)[4]) == at(drawn, [1, 1, 1])
         assert ids(env.step(0)[4]) == at(drawn, [1, 1, 1])
 
-    def test_an_episode_of_one_step_ends_in_the_step_after_its_reset_in_next_step(self):
+    def test_next_step_episode_of_one_step_ends_after_its_reset(self):
         env, drawn = scripted(1, [[0], [], [0], []], NEXT_STEP), table(1)
         env.reset()
         assert [ids(env.step(0)[4]) for _ in range(4)] == [at(drawn, [e]) for e in (0, 1, 1, 2)]
 
-    def test_infos_have_the_new_tag_and_final_info_the_finished_one_in_same_step(self):
+    def test_same_step_infos_have_the_new_tag_and_final_info_the_old(self):
         env, drawn = scripted(3, [[1], [1, 2], []], SAME_STEP), table(3)
         env.reset()
         infos = env.step(0)[4]
@@ -76,7 +76,7 @@ class TestModes:
         assert ids(infos) == at(drawn, [0, 2, 1])
         assert "final_info" not in infos
 
-    def test_final_info_is_kept_and_not_written_to(self):
+    def test_final_info_is_kept_and_the_environments_unchanged(self):
         said = {"x": np.arange(2), "final_info": {"r": np.ones(2)}, "_final_info": np.array([True, False])}
         kept = {**said, "final_info": dict(said["final_info"])}
         env = scripted(2, [[0]], SAME_STEP, infos=said)
@@ -86,7 +86,7 @@ class TestModes:
         assert said.keys() == kept.keys()
         assert said["final_info"].keys() == {"r"}
 
-    def test_only_a_reset_begins_episodes_where_autoreset_is_disabled(self):
+    def test_disabled_autoreset_begins_episodes_at_reset_only(self):
         env, drawn = scripted(2, [[1], [0]], DISABLED), table(2)
         env.reset()
         assert [ids(env.step(0)[4]) for _ in range(3)] == [at(drawn, [0, 0])] * 3
@@ -94,7 +94,7 @@ class TestModes:
         assert ids(env.reset()[1]) == at(drawn, [1, 2])
 
     @pytest.mark.parametrize("mode", MODES)
-    def test_a_mask_begins_the_episodes_of_its_rows_in_every_mode(self, mode):
+    def test_reset_mask_begins_the_episodes_of_its_rows(self, mode):
         env, drawn = scripted(3, [[0, 1]], mode), table(3)
         env.reset()
         env.step(0)
@@ -109,7 +109,7 @@ class TestModes:
             begun = [1, 1, 1]  # row 1, which had ended, is still reset by the next step
         assert ids(env.step(0)[4]) == at(drawn, begun)
 
-    def test_a_whole_reset_forgets_the_rows_that_the_next_step_would_have_reset(self):
+    def test_full_reset_cancels_pending_next_step_resets(self):
         env, drawn = scripted(2, [[0]], NEXT_STEP), table(2)
         env.reset()
         env.step(0)
@@ -123,7 +123,7 @@ class TestModes:
             ([True], ValueError, r"must have shape \(2,\), got \(1,\)"),
         ],
     )
-    def test_a_mask_that_is_none_is_refused_before_the_environment_is_reset(self, mask, error, match):
+    def test_reset_mask_invalid_raises_before_the_environment_is_reset(self, mask, error, match):
         env = scripted(2)
         env.reset()
         with pytest.raises(error, match=match):
@@ -131,7 +131,7 @@ class TestModes:
         assert env.unwrapped.resets == 0
         assert env.assigner.episode.tolist() == [0, 0]
 
-    def test_a_mask_must_take_all_rows_at_the_first_reset(self):
+    def test_reset_mask_of_some_rows_at_the_first_reset_raises(self):
         env = scripted(2)
         with pytest.raises(ValueError, match="all rows at the first reset"):
             env.reset(options={"reset_mask": np.array([True, False])})
@@ -139,7 +139,7 @@ class TestModes:
         assert env.assigner.episode.tolist() == [0, 0]
 
     @pytest.mark.parametrize("given", ["SameStep", pytest.param("AutoresetMode.SAME_STEP", marks=needs_modes)])
-    def test_a_mode_may_be_given_where_the_environment_declares_none(self, given):
+    def test_autoreset_mode_is_taken_where_none_is_declared(self, given):
         if given.startswith("AutoresetMode"):
             given = gymnasium.vector.AutoresetMode.SAME_STEP
         env, drawn = scripted(1, [[0]], declared=False, autoreset_mode=given), table(1)
@@ -153,7 +153,7 @@ class TestModes:
             env.reset()
         assert env.assigner.episode.tolist() == [-1]
 
-    def test_where_gymnasium_knows_no_modes_the_next_step_resets(self, monkeypatch):
+    def test_gymnasium_without_modes_resets_in_the_next_step(self, monkeypatch):
         monkeypatch.delattr(gymnasium.vector, "AutoresetMode", raising=False)
         env, drawn = scripted(1, [[0], []], declared=False), table(1)
         assert ids(env.reset()[1]) == at(drawn, [0])
@@ -174,9 +174,7 @@ class TestAgreement:
     @pytest.mark.parametrize(
         ("vectoriser", "mapping"), [*((name, 1000) for name in VECTORISERS), ("sync", pm.ByEnvIndex(3))]
     )
-    def test_wrappers_inside_and_a_wrapper_outside_show_the_same_ids_over_200_steps(
-        self, mode, vectoriser, mapping, request
-    ):
+    def test_wrappers_inside_and_outside_show_equal_ids(self, mode, vectoriser, mapping, request):
         count, settings = 4, {"seed": 7, "resample_every": 3}
         vectorise = self.VECTORISERS[vectoriser]
         inside = in_mode(vectorise, pm.env_fns(Countdown, count, mapping, env_index=2, **settings), mode)
@@ -216,10 +214,10 @@ class TestAgreement:
                     outside.reset(options={"reset_mask": mask.copy()})[1],
                 )
         assert compared > 500
-        assert len(seen) > (count if mapping == 1000 else count - 1), "nothing was ever redrawn"
+        assert len(seen) > (count if mapping == 1000 else count - 1), "no policy was resampled"
         assert (finished > 50) == (mode is SAME_STEP)
 
-    def test_processes_that_are_spawned_show_the_same_ids(self, request):
+    def test_spawned_processes_show_equal_ids(self, request):
         make = partial(gymnasium.make, "CartPole-v1", max_episode_steps=4)
         settings = {"seed": 7, "resample_every": 1}
         inside = AsyncVectorEnv(pm.env_fns(make, 2, 1000, **settings), context="spawn")
@@ -230,7 +228,7 @@ class TestAgreement:
             assert ids(inside.step(np.zeros(2, int))[4]) == ids(outside.step(np.zeros(2, int))[4])
         assert outside.assigner.episode.min() > 2
 
-    def test_custom_vector_environment_follows_its_ends(self):
+    def test_custom_vector_environment_resamples_at_its_ends(self):
         env = pm.wrap(
             gymnasium.make_vec("CartPole-v1", num_envs=3, vectorization_mode="vector_entry_point"),
             1000,
@@ -249,7 +247,7 @@ class TestAgreement:
 
 
 class TestArrays:
-    def test_the_ids_are_a_read_only_integer_array_with_a_mask_of_all_rows(self):
+    def test_tag_is_a_read_only_integer_array_with_a_full_mask(self):
         env = scripted(3)
         infos = env.reset()[1]
         for array in (infos["policy_id"], env.policy_ids):
@@ -262,7 +260,7 @@ class TestArrays:
             infos["_policy_id"][0] = False
 
     @pytest.mark.parametrize("mode", MODES)
-    def test_arrays_that_were_handed_out_are_never_changed(self, mode):
+    def test_returned_arrays_are_never_changed(self, mode):
         env = scripted(4, [[i % 4, (i * i) % 4] for i in range(30)], mode)
         kept = []
         infos = env.reset()[1]
@@ -275,13 +273,13 @@ class TestArrays:
         assert all((array == then).all() for array, then in kept)
         assert len({then.tobytes() for _, then in kept}) > (1 if mode is DISABLED else 20) - 1
 
-    def test_a_step_without_an_end_hands_out_the_array_of_the_step_before(self):
+    def test_step_without_an_end_returns_the_same_array(self):
         env = scripted(4, [[], [], [1], []])
         before = env.reset()[1]["policy_id"]
         assert all(env.step(0)[4]["policy_id"] is before for _ in range(3))
         assert env.step(0)[4]["policy_id"] is not before
 
-    def test_the_environments_infos_pass_and_are_not_written_to(self):
+    def test_vector_infos_pass_and_the_environments_are_unchanged(self):
         said = {"x": np.arange(2), "_x": np.ones(2, bool)}
         env = scripted(2, infos=said, info_key="who")
         for infos in (env.reset()[1], env.step(0)[4]):
@@ -299,7 +297,7 @@ class TestArrays:
             ({"_policy_id": np.ones(2, bool)}, "reset"),
         ],
     )
-    def test_a_key_that_the_environment_uses_is_an_error(self, infos, when):
+    def test_vector_info_key_in_use_raises(self, infos, when):
         env = scripted(2, [[0, 1]], SAME_STEP, infos=infos)
         if when == "step":
             env.reset()
@@ -312,7 +310,7 @@ class TestArrays:
 class TestGroups:
     """Rows in groups of k: the seats of environment 0, then those of environment 1, ..."""
 
-    def test_each_group_is_one_draw_of_its_environment(self):
+    def test_group_of_rows_is_one_draw(self):
         env = scripted(6, mapping=pm.Uniform(10**6), agents=["red", "blue"], env_index=4)
         infos = env.reset()[1]
         assert env.assigner.num_envs == 3
@@ -320,11 +318,11 @@ class TestGroups:
             one = pm.PolicyAssigner(10**6, ["red", "blue"], seed=0, env_index=4 + index)
             assert ids(infos)[2 * index : 2 * index + 2] == one.begin_episodes()[0].tolist()
 
-    def test_a_count_names_the_agents(self):
+    def test_agents_given_as_a_count_are_named(self):
         assert scripted(6, agents=3).assigner.agents == ("agent_0", "agent_1", "agent_2")
         assert scripted(6).assigner.agents == ("agent_0",)
 
-    def test_one_policy_can_play_all_rows_of_an_environment(self):
+    def test_shared_policy_controls_all_rows_of_an_environment(self):
         env = scripted(6, mapping=pm.Uniform(1000, mix=False), agents=3)
         first, second = env.reset()[1]["policy_id"].reshape(2, 3).tolist()
         assert len(set(first)) == len(set(second)) == 1
@@ -333,9 +331,7 @@ class TestGroups:
     @pytest.mark.parametrize(
         ("mode", "episodes"), [(NEXT_STEP, [0, 0, 0, 0, 1, 1, 2]), (SAME_STEP, [0, 0, 0, 1, 1, 2, 2])]
     )
-    def test_an_episode_is_over_when_every_row_has_ended_once_and_until_then_rows_keep_their_policy(
-        self, mode, episodes
-    ):
+    def test_episode_ends_when_every_row_has_ended_once(self, mode, episodes):
         # Row 1 ends, row 0 ends and is said to have ended again, then row 2; the other environment never ends.
         ends = [[1], [0], [0, 2, 4], [], [0, 1, 2, 3], []]
         env, drawn = scripted(6, ends, mode, agents=3), table(2, ("a", "b", "c"))
@@ -343,7 +339,7 @@ class TestGroups:
         assert [row[:3] for row in seen] == [drawn[e, :3].tolist() for e in episodes]
         assert all(row[3:] == drawn[0, 3:].tolist() for row in seen)
 
-    def test_final_info_has_all_rows_of_an_environment_whose_episode_is_over(self):
+    def test_final_info_has_all_rows_of_a_finished_environment(self):
         env, drawn = scripted(4, [[0], [1]], SAME_STEP, agents=2), table(2, ("a", "b"))
         env.reset()
         assert "final_info" not in env.step(0)[4]
@@ -351,7 +347,7 @@ class TestGroups:
         assert final["_policy_id"].tolist() == [True, True, False, False]
         assert final["policy_id"][:2].tolist() == drawn[0, :2].tolist()
 
-    def test_final_info_that_the_environment_gives_to_a_row_that_ended_earlier_is_tagged_too(self):
+    def test_final_info_of_a_row_that_ended_earlier_is_tagged(self):
         said = {"final_info": {"r": np.zeros(4)}, "_final_info": np.array([False, False, True, False])}
         env, drawn = scripted(4, [[0], [1, 2]], SAME_STEP, agents=2, infos=said), table(2, ("a", "b"))
         env.reset()
@@ -361,7 +357,7 @@ class TestGroups:
         assert final["policy_id"][:3].tolist() == drawn[0, :3].tolist()
 
     @pytest.mark.parametrize("settings", [{}, {"autoreset_mode": "Disabled"}])
-    def test_final_info_is_tagged_though_no_episode_is_over(self, settings):
+    def test_final_info_within_an_episode_is_tagged(self, settings):
         said = {"final_info": {"r": np.zeros(4)}, "_final_info": np.array([True, False, False, False])}
         env, drawn = scripted(4, [[0]], SAME_STEP, agents=2, infos=said, **settings), table(2, ("a", "b"))
         env.reset()
@@ -369,7 +365,7 @@ class TestGroups:
         assert final["_policy_id"].tolist() == [True, False, False, False]
         assert final["policy_id"][0] == drawn[0, 0]
 
-    def test_a_mask_must_take_the_rows_of_an_environment_together(self):
+    def test_reset_mask_of_some_rows_of_an_environment_raises(self):
         env = scripted(4, agents=2)
         env.reset()
         with pytest.raises(ValueError, match="must select the 2 rows of an environment together"):
@@ -378,7 +374,7 @@ class TestGroups:
         assert env.assigner.episode.tolist() == [0, 1]
 
     @pytest.mark.parametrize("envs", [[False, True], [1], np.array([1])])
-    def test_a_simulator_whose_rows_respawn_says_itself_which_episodes_are_over(self, envs):
+    def test_end_episodes_begins_the_next_episode_of_respawning_rows(self, envs):
         ends = [[0, 1, 2, 3]] * 5  # all rows end and respawn all the time
         env = scripted(4, ends, SAME_STEP, agents=2, autoreset_mode="Disabled")
         drawn = table(2, ("a", "b"))
@@ -389,7 +385,7 @@ class TestGroups:
         assert ids(env.step(0)[4]) == expected
         assert env.end_episodes([]).tolist() == expected
 
-    def test_an_episode_ended_by_hand_is_not_begun_again_by_the_next_step(self):
+    def test_end_episodes_is_not_repeated_by_the_next_step(self):
         env, drawn = scripted(2, [[0, 1]], NEXT_STEP), table(2)
         env.reset()
         env.step(0)
@@ -399,7 +395,7 @@ class TestGroups:
     @pytest.mark.parametrize(
         ("envs", "error"), [([2], ValueError), ([True], ValueError), ([0.5], TypeError), ([[0]], TypeError)]
     )
-    def test_environments_that_are_none_cannot_be_ended(self, envs, error):
+    def test_end_episodes_invalid_environments_raise(self, envs, error):
         env = scripted(4, agents=2)
         env.reset()
         with pytest.raises(error):
@@ -416,7 +412,7 @@ class TestListInfos:
         return concat_vec_envs_v1(vector, count, num_cpus=num_cpus)
 
     @pytest.mark.parametrize("num_cpus", [0, 2])
-    def test_the_tags_are_those_of_wrappers_inside(self, num_cpus, request):
+    def test_list_infos_have_the_tags_of_wrappers_inside(self, num_cpus, request):
         make = partial(simple_spread_v3.parallel_env, max_cycles=3)
         env = pm.wrap(self.concat(make, 2, num_cpus), 1000, agents=3, seed=5, resample_every=2)
         request.addfinalizer(env.close)
@@ -438,7 +434,7 @@ class TestListInfos:
             assert all(("terminal_observation" in info) == ("final_info" in info) == ended for info in infos)
         assert len(seen) == 3  # five resets after the first: blocks 0, 1 and 2
 
-    def test_the_finished_reward_stands_beside_the_finished_policy_in_final_info(self):
+    def test_list_infos_final_info_has_the_finished_policy(self):
         env = pm.wrap(self.concat(Mortal, 2, black_death=True), 10**6, agents=3, seed=0, resample_every=1)
         drawn = table(2, ("a", "b", "c"))
         env.reset()
@@ -452,14 +448,14 @@ class TestListInfos:
             else:
                 assert not any("final_info" in info for info in infos)
 
-    def test_the_environments_dicts_are_not_written_to_even_if_one_is_all_rows(self):
+    def test_list_infos_of_the_environment_are_never_written_to(self):
         said = [{"x": 1}] * 3
         env = scripted(3, declared=False, infos=said)
         infos = env.reset()[1]
         assert [info["policy_id"] for info in infos] == env.policy_ids.tolist()
         assert said == [{"x": 1}] * 3
 
-    def test_a_list_may_come_from_gymnasium_which_declares_its_mode(self):
+    def test_list_infos_of_a_gymnasium_vector_follow_its_mode(self):
         vector = DictInfoToList(in_mode(SyncVectorEnv, [Countdown] * 3, SAME_STEP))
         env, twin = (pm.wrap(v, 1000, seed=0, resample_every=1) for v in (vector, copy.deepcopy(vector.env)))
         env.reset(seed=0)
@@ -475,13 +471,13 @@ class TestListInfos:
                     assert info["final_info"]["left"] == 0
         assert ends > 10
 
-    def test_a_mask_is_refused_where_it_would_reset_all(self):
+    def test_reset_mask_that_would_reset_all_rows_raises(self):
         env = pm.wrap(self.concat(Mortal, 2, black_death=True), 4, agents=3, seed=0)
         env.reset()
         with pytest.raises(ValueError, match="would reset all rows"):
             env.reset(options={"reset_mask": np.ones(6, bool)})
 
-    def test_the_assigner_is_found_through_vectorisers_that_hold_one_environment(self):
+    def test_find_assigner_looks_through_vectorizers_of_one_environment(self):
         inner = pm.wrap(Mortal(), 4, seed=0)
         vector = MarkovVectorEnv(inner, black_death=True)
         assert pm.find_assigner(ConcatVecEnv([lambda: vector])) is inner.assigner
@@ -491,7 +487,7 @@ class TestListInfos:
 
 
 class TestSeeds:
-    def test_a_seed_replays_the_assignments(self):
+    def test_seed_restarts_the_assignments(self):
         env = scripted(3, [[0], [1]] * 4, SAME_STEP, seed=None)
         runs = []
         for _ in range(2):
@@ -500,12 +496,12 @@ class TestSeeds:
         assert runs[0] == runs[1]
         assert runs[0][0] == at(table(3, seed=4), [0, 0, 0])
 
-    def test_a_pinned_one_goes_on_whatever_seed_the_environments_are_given(self):
+    def test_pinned_vector_continues_whatever_seed_reset_is_given(self):
         env, drawn = scripted(2), table(2)
         assert [ids(env.reset(seed=9)[1]) for _ in range(3)] == [at(drawn, [e, e]) for e in range(3)]
         assert env.unwrapped.seed == 9
 
-    def test_a_list_of_seeds_is_one_seed(self):
+    def test_list_of_seeds_is_one_seed(self):
         env = scripted(2, seed=None)
         first = ids(env.reset(seed=[3, 4])[1])
         assert first == at(table(2, seed=[3, 4]), [0, 0])
@@ -515,24 +511,24 @@ class TestSeeds:
         assert env.assigner.seed == (3, 4)
 
     @pytest.mark.parametrize("seeds", [[None, 5], [None, None]])
-    def test_a_list_that_leaves_out_an_environment_seeds_the_environments_alone(self, seeds):
+    def test_list_of_seeds_with_none_seeds_the_environments_only(self, seeds):
         env = scripted(2, seed=None)
         env.reset(seed=1)
         assert ids(env.reset(seed=seeds)[1]) == at(table(2, seed=1), [1, 1])
         assert env.unwrapped.seed == seeds
 
-    def test_a_seed_together_with_a_mask_seeds_the_environments_alone(self):
+    def test_seed_with_reset_mask_seeds_the_environments_only(self):
         env, drawn = scripted(2, seed=None), table(2, seed=1)
         env.reset(seed=1)
         assert ids(env.reset(seed=7, options={"reset_mask": np.array([False, True])})[1]) == at(drawn, [0, 1])
         assert ids(env.reset(seed=7, options={"reset_mask": np.array([True, True])})[1]) == at(drawn, [1, 2])
         assert env.unwrapped.seed == 7
 
-    def test_two_that_were_never_seeded_differ(self):
+    def test_unseeded_environments_differ(self):
         assert ids(scripted(9, seed=None).reset()[1]) != ids(scripted(9, seed=None).reset()[1])
 
     @pytest.mark.parametrize(("seed", "error"), [(-1, ValueError), ([1, -1], ValueError), ("x", TypeError)])
-    def test_a_seed_that_is_none_begins_no_episode(self, seed, error):
+    def test_seed_invalid_begins_no_episode(self, seed, error):
         env = scripted(2, seed=None)
         with pytest.raises(error):
             env.reset(seed=seed)
@@ -549,7 +545,7 @@ class TestForcedMatchups:
             (np.array([-1, -1, -1, -1]), [None] * 4),
         ],
     )
-    def test_they_play_one_episode_and_the_draw_of_the_block_stands(self, forced, seats):
+    def test_forced_matchup_holds_for_one_episode_of_the_block(self, forced, seats):
         ends = [[0, 1], []]
         env = scripted(4, ends, SAME_STEP, agents=["red", "blue"], resample_every=10)
         drawn = ids(env.reset()[1])
@@ -563,7 +559,7 @@ class TestForcedMatchups:
         assert ids(env.reset()[1]) == drawn
         assert env.unwrapped.options is None
 
-    def test_a_mask_forces_the_matchup_of_its_rows_alone(self):
+    def test_forced_matchup_with_reset_mask_holds_for_its_rows(self):
         env = scripted(4, agents=2, resample_every=10)
         drawn = ids(env.reset()[1])
         options = {"policy_ids": 3, "reset_mask": np.array([False, False, True, True])}
@@ -583,7 +579,7 @@ class TestForcedMatchups:
             ({"blue": 9}, ValueError, r"\['blue'\] must be from 0 to 7"),
         ],
     )
-    def test_invalid_matchup_raises_before_the_environment_is_reset(self, forced, error, match):
+    def test_forced_matchup_invalid_raises_before_the_vector_is_reset(self, forced, error, match):
         env = scripted(4, mapping=8, agents=["red", "blue"])
         with pytest.raises(error, match=match):
             env.reset(options={"policy_ids": forced})
@@ -592,7 +588,7 @@ class TestForcedMatchups:
 
 class TestState:
     @pytest.mark.parametrize(("mode", "finished"), [(NEXT_STEP, [0, 1]), (SAME_STEP, [0, 1]), (DISABLED, [0, 1])])
-    def test_a_state_knows_which_episodes_are_unfinished(self, mode, finished):
+    def test_state_dict_marks_unfinished_episodes(self, mode, finished):
         env = scripted(2, [[1]], mode)
         assert env.state_dict()["episode"].tolist() == [-1, -1]
         env.reset()
@@ -612,7 +608,7 @@ class TestState:
     @pytest.mark.parametrize("copied", [copy.deepcopy, lambda e: pickle.loads(pickle.dumps(e)), cloudpickle.loads])
     @pytest.mark.parametrize("steps", [None, 0, 2])
     @pytest.mark.parametrize("mode", [NEXT_STEP, SAME_STEP])
-    def test_a_copy_goes_on_as_the_original_would(self, copied, steps, mode):
+    def test_copy_continues_as_the_original(self, copied, steps, mode):
         env = scripted(4, [[0], [0, 1], [2, 3], [1, 3]] * 3, mode, agents=2)
         if steps is not None:
             env.reset(options={"policy_ids": [5, -1, -1, -1]})
@@ -626,7 +622,7 @@ class TestState:
             assert ids(env.step(0)[4]) == ids(twin.step(0)[4])
             assert (env.state_dict()["episode"] == twin.state_dict()["episode"]).all()
 
-    def test_another_mapping_is_followed_from_the_next_draws_or_at_once(self):
+    def test_set_mapping_takes_effect_at_the_next_draws_or_at_once(self):
         env = scripted(2, [[0], [0], [0, 1], [0, 1]], SAME_STEP, resample_every=2)
         drawn = ids(env.reset()[1])
         env.set_mapping(pm.Fixed(5))
@@ -673,20 +669,20 @@ class TestFaults:
             ({"mapping": pm.Uniform(2, replace=False), "agents": 3}, ValueError, "got 2 policies for 3 seats"),
         ],
     )
-    def test_bad_settings_name_the_argument(self, settings, error, match):
+    def test_invalid_settings_raise_the_name_of_the_argument(self, settings, error, match):
         with pytest.raises(error, match=match):
             scripted(6, **settings)
 
-    def test_an_object_that_is_no_vector_environment_is_refused(self):
+    def test_wrapper_of_a_non_vector_raises(self):
         with pytest.raises(TypeError, match=r"env must be a gymnasium.vector.VectorEnv"):
             pm.PolicyMapVector(Countdown(), 4)
 
-    def test_mappings_that_span_environments_know_which_row_is_which(self):
+    def test_mapping_across_environments_gets_the_index_of_each_row(self):
         assert ids(scripted(3, mapping=pm.ByEnvIndex([4, 6])).reset()[1]) == [4, 6, 4]
         assert ids(scripted(3, mapping=pm.ByEnvIndex([4, 6]), env_index=1).reset()[1]) == [6, 4, 6]
         assert ids(scripted(1, mapping=pm.ByEnvIndex([4, 6])).reset()[1]) == [4]
 
-    def test_before_the_first_reset_there_are_no_policies(self):
+    def test_vector_before_the_first_reset_raises(self):
         env = scripted(2)
         with pytest.raises(AttributeError, match="policy_ids cannot be accessed before reset"):
             env.policy_ids  # noqa: B018
@@ -695,7 +691,7 @@ class TestFaults:
         with pytest.raises(ResetNeeded, match="end_episodes cannot be called before reset"):
             env.end_episodes([0])
 
-    def test_a_reset_that_raises_begins_no_episode(self):
+    def test_reset_that_raises_begins_no_episode(self):
         env, drawn = scripted(2, fail_at=[1], resample_every=1), table(2)
         env.reset()
         with pytest.raises(RuntimeError):
@@ -703,7 +699,7 @@ class TestFaults:
         assert env.policy_ids.tolist() == at(drawn, [0, 0])
         assert ids(env.reset()[1]) == at(drawn, [1, 1])
 
-    def test_a_mapping_that_fails_at_reset_begins_no_episode(self):
+    def test_mapping_that_fails_at_reset_begins_no_episode(self):
         def fn(agents, draw):
             return dict.fromkeys(agents, -1 if draw.episode == 1 else 2)
 
@@ -715,7 +711,7 @@ class TestFaults:
         assert env.policy_ids.tolist() == [2, 2]
 
     @pytest.mark.parametrize("mode", [NEXT_STEP, pytest.param(SAME_STEP, marks=needs_modes)])
-    def test_after_a_draw_that_failed_in_a_step_all_must_be_reset(self, mode):
+    def test_draw_that_fails_in_a_step_requires_a_full_reset(self, mode):
         weights = [[1.0, 0.0], [float("nan"), 1.0], [0.0, 1.0]]
         env = scripted(2, [[0]], mode, mapping=pm.Weighted(lambda: weights.pop(0)), resample_every=1)
         env.reset()
@@ -726,13 +722,13 @@ class TestFaults:
         assert ids(env.reset()[1]) == [1, 1]
         env.step(0)
 
-    def test_the_mask_of_a_copy_cannot_be_written_to_either(self):
+    def test_mask_of_a_copy_is_read_only(self):
         env = copy.deepcopy(scripted(2))
         assert not env.reset()[1]["_policy_id"].flags.writeable
 
 
 @needs_modes
-def test_other_wrappers_see_the_mask_that_the_environment_inside_takes():
+def test_reset_mask_is_seen_by_wrappers_inside():
     env = RecordEpisodeStatistics(scripted(2, [[], []], DISABLED))
     env.reset()
     env.step(0)
@@ -760,7 +756,7 @@ class TestRows:
         ("rows", "match"),
         [((0, 2), "must return 4 rows.*got 2"), ((1, 0, 2, 3), r"infos\['env_id'\] must be 0 to 3 in order")],
     )
-    def test_batches_with_other_rows_are_refused_at_reset_and_step(self, rows, match, wrapper):
+    def test_batch_with_other_rows_raises_at_reset_and_step(self, rows, match, wrapper):
         bare = Rows(4)
         env = pm.wrap(bare, 4, seed=0)
         if wrapper == "recorder":
@@ -774,7 +770,7 @@ class TestRows:
             env.reset()
         assert env.assigner.episode.tolist() == [0] * 4
 
-    def test_infos_with_missing_rows_are_refused(self):
+    def test_infos_with_missing_rows_raise(self):
         with pytest.raises(ValueError, match="infos must have 3 entries, one per row, got 2"):
             scripted(3, declared=False, infos=[{}, {}]).reset()
 
@@ -784,14 +780,14 @@ class TestKnownAgents:
         lambda: concat_vec_envs_v1(MarkovVectorEnv(simple_spread_v3.parallel_env()), num_vec_envs=2, num_cpus=0)
     )
 
-    def test_agents_of_supersuit_are_found(self):
+    def test_agents_of_supersuit_vectors_are_known(self):
         env = pm.wrap(self.VECTOR(), 4, seed=0)
         assert env.agents == ("agent_0", "agent_1", "agent_2")
         assert env.assigner.num_envs == 2
         assert pm.record_results(env, pm.Payoff(4)).agents == env.agents
 
     @pytest.mark.parametrize("agents", [1, 2, 6])
-    def test_another_number_of_agents_is_refused(self, agents):
+    def test_agents_of_another_number_raise(self, agents):
         with pytest.raises(ValueError, match="agents must name the 3 agents .* of each environment, got"):
             pm.wrap(self.VECTOR(), 4, seed=0, agents=agents)
 

@@ -50,7 +50,7 @@ class Model:
 
 @settings(max_examples=100, deadline=None)
 @given(data=st.data())
-def test_rows_get_the_assignment_of_their_environments_alone(data):
+def test_rows_get_the_assignment_of_their_environment(data):
     mode = data.draw(st.sampled_from(Autoreset))
     num_envs, seats, every = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 3)), data.draw(st.integers(1, 3))
     models = [Model(index, seats, every) for index in range(num_envs)]
@@ -89,7 +89,7 @@ def test_rows_get_the_assignment_of_their_environments_alone(data):
         assert rows.unfinished.tolist() == [not model.over for model in models]
 
 
-def test_a_mapping_that_fails_in_a_step_leaves_the_policies_as_they_were():
+def test_mapping_that_fails_in_a_step_keeps_the_policies():
     def fn(agents, draw):
         return dict.fromkeys(agents, 7 if draw.episode == 0 else -1)
 

@@ -1,0 +1,88 @@
+"""`seat_results`: win rates and returns by seat or role, with clusters as independent units."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import pz_policymap as pm
+
+
+def first_wins(policies=(0, 1), agents=("black", "white")):
+    return pm.Episode(policies, [1.0, -1.0], agents=agents)
+
+
+class TestSeats:
+    def test_seat_results_first_seat_always_wins_whatever_the_policy(self):
+        found = pm.seat_results([first_wins(), first_wins((1, 0)), first_wins((0, 0))] * 4)
+        assert found.labels == ("black", "white")
+        assert found.win_rates.values.tolist() == [1.0, 0.0]
+        assert found.win_rates.units.tolist() == [12.0, 12.0]
+        assert found.mean_returns.values.tolist() == [1.0, -1.0]
+
+    def test_seat_results_independent_games_have_wilson_and_student_intervals(self):
+        rng = np.random.default_rng(0)
+        returns = rng.normal(size=40)
+        found = pm.seat_results([pm.Episode([0, 1], [value, -value]) for value in returns])
+        expected = stats.binomtest(int((returns > 0).sum()), 40).proportion_ci(0.95, "wilson")
+        np.testing.assert_allclose([found.win_rates.lows[0], found.win_rates.highs[0]], expected, atol=0.005)
+        expected = stats.t.interval(0.95, 39, returns.mean(), stats.sem(returns))
+        np.testing.assert_allclose([found.mean_returns.lows[0], found.mean_returns.highs[0]], expected)
+
+    def test_seat_results_of_a_policy_are_its_seats_only(self):
+        played = [first_wins((0, 1)), first_wins((1, 0)), first_wins((1, 0))]
+        found = pm.seat_results(played, policy=1)
+        assert (found.labels, found.win_rates.units.tolist()) == (("white", "black"), [1.0, 2.0])
+        assert found.win_rates.values.tolist() == [0.0, 1.0]
+
+    def test_seat_results_roles_are_compared_across_roles_and_sides(self):
+        # By hand: the prey beats two of three adversaries, of which two score alike.
+        episode = pm.Episode([0, 1, 2, 3], [1.0, 1.0, 5.0, 3.0], agents=["adv_0", "adv_1", "adv_2", "prey_0"])
+        found = pm.seat_results([episode], label_of=lambda agent: agent.split("_")[0])
+        assert found.labels == ("adv", "prey")
+        np.testing.assert_allclose(found.win_rates.values, [1 / 3, 2 / 3])
+        np.testing.assert_allclose(found.mean_returns.values, [7 / 3, 3.0])
+
+    def test_seat_results_teammates_have_no_game(self):
+        found = pm.seat_results([pm.Episode([0, 1], [2.0, 4.0], sides=["team", "team"])] * 3)
+        assert np.isnan(found.win_rates.values).all()
+        assert found.mean_returns.values.tolist() == [2.0, 4.0]
+
+    def test_seat_results_without_episodes_is_empty(self):
+        assert pm.seat_results([]).labels == ()
+
+    def test_seat_results_repr_is_a_table_that_marks_too_few_units(self):
+        text = repr(pm.seat_results([first_wins()]))
+        assert text.splitlines()[0] == "SeatResults"
+        assert text.splitlines()[2].split() == ["black", "1", "1.00", "0.21", "to", "1.00", "1.00", "too", "few"]
+        assert " -  " in repr(pm.seat_results([pm.Episode([0], [1.0])]))
+
+
+class TestClusters:
+    def test_seat_results_identical_policies_in_held_draws_cover_the_truth(self):
+        # Four identical policies, roles of unequal strength, and draws held for ten episodes. In each draw the deal
+        # is the same too. Episodes counted as independent would hold the truth far less often.
+        rng = np.random.default_rng(1)
+        covered, naive = [], []
+        for _ in range(300):
+            played, draws = [], []
+            for draw in range(25):
+                chance = rng.beta(1.0, 1.0)  # true mean: 0.5
+                policies = rng.integers(0, 4, 2)
+                for _ in range(10):
+                    won = 1.0 if rng.random() < chance else -1.0
+                    played.append(pm.Episode(policies, [won, -won]))
+                    draws.append(draw)
+            for hits, clusters in ((covered, draws), (naive, None)):
+                rates = pm.seat_results(played, clusters=clusters).win_rates
+                hits.append(bool(rates.lows[0] <= 0.5 <= rates.highs[0]))
+        assert 0.92 < np.mean(covered) < 0.98  # 300 ledgers: a standard error of 0.013
+        assert np.mean(naive) < 0.8
+
+    @pytest.mark.parametrize("clusters", [[0], [0, 1, 2]])
+    def test_seat_results_wrong_number_of_clusters_raises(self, clusters):
+        with pytest.raises(ValueError, match="zip"):
+            pm.seat_results([first_wins()] * 2, clusters=clusters)
+
+    def test_seat_results_invalid_confidence_raises(self):
+        with pytest.raises(ValueError, match="^confidence must be above 0 and below 1, got 1"):
+            pm.seat_results([], confidence=1)
