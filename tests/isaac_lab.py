@@ -1,8 +1,8 @@
 """A stand-in for Isaac Lab's `DirectMARLEnv`, whose simulator cannot be installed without a GPU.
 
 Signatures, attributes, the order of calls in `step`, the rule of `reset_buf` and the shared `extras` are those of
-`source/isaaclab/isaaclab/envs/direct_marl_env.py` of Isaac Lab 2 (isaac-sim/IsaacLab, commit 0ab995c0, 2025). The task
-is a cart per agent on a line: it earns the negative distance to its goal, and terminates far outside.
+`source/isaaclab/isaaclab/envs/direct_marl_env.py` of Isaac Lab 2 (isaac-sim/IsaacLab, commits 0ab995c0 and 44445736).
+In the task, each agent moves a cart on a line, earns the negative distance to its goal, and terminates far outside.
 """
 
 import math

@@ -69,6 +69,12 @@ class PolicyMapMultiAgentVector(VectorPolicyWrapper):
             flags tell.
         **options: As in `wrap`; `env_index` is the index of the first environment, 0 by default.
 
+    Attributes:
+        assigner: The `PolicyAssigner` behind the tags.
+        info_key: The key of the tag.
+        agents: The agents of one environment in seat order.
+        flags: Reads the done flags of the simulator.
+
     Raises:
         TypeError: If an argument has the wrong type, or if the simulator returns something else than dicts by agent.
         ValueError: At construction, if a number is out of range, if the mode is missing or contradicts the simulator,
