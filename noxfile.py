@@ -130,7 +130,7 @@ def _jobs(session: nox.Session, name: str, requirement: str) -> None:
     """Tests tournaments whose games are played by another backend of joblib."""
     session.install(".[jobs]", requirement, "pettingzoo[classic]", "pytest")
     options = ("--override-ini=addopts=", "--import-mode=importlib")
-    folder = {"PYTHONPATH": "."}  # workers import the policies of the tests
+    folder = {"PYTHONPATH": str(Path(__file__).parent)}  # workers import the policies of the tests
     session.run("python", "-m", "pytest", "-q", *options, f"tests/frameworks/test_jobs_{name}.py", env=folder)
 
 

@@ -12,11 +12,12 @@ batched simulators included) and `env_fns` (many environments).
 - Mappings: `Uniform`, `Weighted`, `Fixed`, `ByEnvIndex`, `FromFunction`, `PerWorker`, `Balanced`, `RoundRobin`; nested
   ones are `Shared`, `Teams`, `Roles` and `Focal`. `mapping_from_text` reads their text form.
 - The policies of any environment and episode, without an environment: `assignments`.
-- Results and matchmaking: `record_results`, `Payoff`, `PolicyStatistics`, `seat_results`, `cooperation`.
+- Results and matchmaking: `record_results`, `finished_episodes`, `Payoff`, `PolicyStatistics`, `seat_results`,
+  `cooperation`.
 - Weights over a population: `pfsp`, `latest`, `delta_uniform`, `nash`, `alpha_rank`.
 - Self-play and leagues: `SnapshotPool`, `PoolLearner`.
 - Evaluation: `play`, `PlayResult`, `tournament`, `TournamentResult`, `read_tournament`, `Entrant`.
-- One learning policy in a single-agent trainer: `LearnerEnv`.
+- One learning policy in a single-agent trainer: `LearnerEnv`; several of them: `LearnerVectorEnv`.
 - Batches: `PolicyGroups`, `act`, `RecurrentState`.
 - Pictures: `plots.assignments`, `plots.payoff`, `plots.ratings`, `plots.shares`.
 - Checkpoints: `save`, `load`. Simulators of your own: `PolicyAssigner`.

@@ -56,7 +56,7 @@ def boolean(name: str, value: Any) -> bool:
     """Returns `value`, True or False, as a plain bool; 0 and 1 are refused.
 
     Raises:
-        TypeError: If it is neither.
+        TypeError: If it is not a bool.
     """
     if not isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name} must be True or False, got {value!r}")
@@ -78,7 +78,7 @@ def in_order(name: str, value: Any) -> tuple[Any, ...]:
     """Returns a sequence as a tuple.
 
     Raises:
-        TypeError: If it is a text, a dict, or a set, whose order may differ from process to process.
+        TypeError: If it is a string, a dict, or a set, whose order may differ between processes.
     """
     if isinstance(value, (str, bytes, set, frozenset, Mapping)) or not isinstance(value, Iterable):
         raise TypeError(f"{name} must be a sequence, got {value!r}")
@@ -86,7 +86,7 @@ def in_order(name: str, value: Any) -> tuple[Any, ...]:
 
 
 def distinct_agents(name: str, value: Any) -> tuple[Hashable, ...]:
-    """Returns agents as a tuple, or raises an error if they are none, not distinct or not hashable."""
+    """Returns at least one agent, all distinct and hashable, as a tuple, or raises an error."""
     agents = in_order(name, value)
     for agent in agents:
         if not isinstance(agent, Hashable):
@@ -176,7 +176,7 @@ def number(name: str, value: Any, minimum: float = -math.inf, maximum: float = m
 
 
 def equal(theirs: Any, mine: Any) -> bool:
-    """Returns whether a value of any origin equals mine; arrays are equal to nothing.
+    """Returns whether a value from a file equals mine; an array equals no value.
 
     Example:
         >>> equal(1.0, 1), equal([object()], ["red"])

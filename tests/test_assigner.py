@@ -37,14 +37,14 @@ def played(assigner, episodes):
     return [assigner.begin_episodes()[0].tolist() for _ in range(episodes)]
 
 
-def test_before_the_first_episode_there_is_no_assignment():
+def test_assignment_before_the_first_episode_is_empty():
     assigner = assigner_of(num_envs=2)
     assert assigner.policy_ids.tolist() == [[-1] * 3] * 2
     assert (assigner.episode.tolist(), assigner.block.tolist(), assigner.draw_episode.tolist()) == ([-1, -1],) * 3
     assert assigner.assignment() == {}
 
 
-def test_a_draw_is_made_every_resample_every_episodes_and_held_between():
+def test_draws_are_made_every_resample_every_episodes_and_held_between():
     assigner = assigner_of(resample_every=4)
     episodes = played(assigner, 12)
     assert episodes == [episodes[0]] * 4 + [episodes[4]] * 4 + [episodes[8]] * 4
@@ -52,12 +52,12 @@ def test_a_draw_is_made_every_resample_every_episodes_and_held_between():
     assert (assigner.episode[0], assigner.draw_episode[0], assigner.block[0]) == (11, 8, 2)
 
 
-def test_warmup_episodes_draw_each_for_itself():
+def test_warmup_episodes_each_resample():
     episodes = played(assigner_of(1000, resample_every=5, warmup_episodes=3), 11)
     assert [i for i in range(1, 11) if episodes[i] != episodes[i - 1]] == [1, 2, 5, 10]
 
 
-def test_an_assignment_is_the_draw_that_anyone_can_compute():
+def test_assignment_equals_the_draw_computed_outside():
     assigner = assigner_of(resample_every=4, env_index=5, seed=9)
     episodes = played(assigner, 9)
     for episode in (0, 4, 8):
@@ -80,7 +80,7 @@ def test_rows_in_any_order_get_the_assignment_of_each_alone(calls, every, warmup
             np.testing.assert_array_equal(ids[row], before[row])
 
 
-def test_a_mask_and_the_numbers_of_rows_mean_the_same():
+def test_rows_as_a_mask_and_as_numbers_give_equal_assignments():
     by_mask, by_number = assigner_of(num_envs=5, resample_every=1), assigner_of(num_envs=5, resample_every=1)
     for rows in ([0, 3], [1], [], [4, 0, 2]):
         mask = np.isin(np.arange(5), rows)
@@ -88,13 +88,13 @@ def test_a_mask_and_the_numbers_of_rows_mean_the_same():
     assert by_mask.episode.tolist() == [1, 0, 0, 0, 0]
 
 
-def test_more_environments_than_fit_a_chunk_get_the_same_bits():
+def test_environments_beyond_one_chunk_get_the_same_bits():
     many = assigner_of(num_envs=40_000).begin_episodes()
     for row in (0, 16_383, 16_384, 39_999):
         np.testing.assert_array_equal(many[row], assigner_of(env_index=row).begin_episodes()[0])
 
 
-def test_the_policy_ids_are_replaced_at_a_draw_and_cannot_be_written_to():
+def test_policy_ids_are_read_only_and_replaced_at_a_draw():
     assigner = assigner_of(resample_every=2)
     first = assigner.begin_episodes()
     assert assigner.begin_episodes() is first
@@ -104,7 +104,7 @@ def test_the_policy_ids_are_replaced_at_a_draw_and_cannot_be_written_to():
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda it: pickle.loads(pickle.dumps(it))])
-def test_the_policy_ids_of_a_copy_cannot_be_written_to_either(copied):
+def test_policy_ids_of_a_copied_assigner_are_read_only(copied):
     assigner = assigner_of()
     assigner.begin_episodes()
     other = copied(assigner)
@@ -112,7 +112,7 @@ def test_the_policy_ids_of_a_copy_cannot_be_written_to_either(copied):
     np.testing.assert_array_equal(other.policy_ids, assigner.policy_ids)
 
 
-def test_counters_handed_out_are_copies():
+def test_returned_counters_are_copies():
     assigner = assigner_of()
     assigner.begin_episodes()
     assigner.episode[0] = 77
@@ -120,7 +120,7 @@ def test_counters_handed_out_are_copies():
     assert (assigner.episode[0], assigner.draw_episode[0]) == (0, 0)
 
 
-def test_a_draw_serves_ten_episodes_unless_told():
+def test_draw_is_held_for_ten_episodes_by_default():
     assert PolicyAssigner(2, AGENTS).cadence == Cadence(resample_every=10, warmup_episodes=0)
 
 
@@ -134,13 +134,13 @@ class TestSeeds:
         assert other != first[0]
         assert assigner.episode[0] == 0
 
-    def test_a_pinned_seed_leaves_later_seeds_to_the_environment(self):
+    def test_pinned_seed_ignores_later_seeds(self):
         assigner, plain = assigner_of(resample_every=1), assigner_of(resample_every=1)
         with_seeds = [assigner.begin_episodes(seed=s).tolist() for s in (5, 5, 6)]
         assert with_seeds == [plain.begin_episodes().tolist() for _ in range(3)]
         assert assigner.seed == 0
 
-    def test_without_a_seed_each_assigner_takes_its_own_entropy_at_the_first_episode(self):
+    def test_assigners_without_a_seed_take_entropy_at_the_first_episode(self):
         first, second = assigner_of(2**31 - 1, seed=None), assigner_of(2**31 - 1, seed=None)
         assert first.seed is None
         assert first.begin_episodes().tolist() != second.begin_episodes().tolist()
@@ -149,7 +149,7 @@ class TestSeeds:
         first.begin_episodes()
         assert first.seed == kept
 
-    def test_several_integers_are_one_seed(self):
+    def test_seed_of_several_integers_is_one_seed(self):
         assert assigner_of(seed=[1, 2]).seed == (1, 2)
         assert assigner_of(seed=np.array([1, 2])).seed == (1, 2)
         assert assigner_of(seed=np.array(3)).seed == 3
@@ -157,7 +157,7 @@ class TestSeeds:
         assert ids[2] == ids[3]
         assert ids[0] != ids[1] != ids[2]
 
-    def test_a_seed_for_some_rows_alone_is_refused(self):
+    def test_seed_with_rows_raises(self):
         with pytest.raises(ValueError, match="^rows must be None with a seed"):
             assigner_of(seed=None, num_envs=2).begin_episodes([0], seed=1)
 
@@ -195,14 +195,14 @@ class TestLateAgents:
         assigner.begin_episodes(agents=["c", "b"])
         assert list(assigner.assignment()) == ["c", "b"]  # a new draw has the seats of its own episode
 
-    def test_a_late_agent_joins_the_shared_policy(self):
+    def test_late_agent_under_shared_gets_the_shared_policy(self):
         for rule in (Uniform(1000, mix=False), Shared(Uniform(1000))):
             assigner = self.dynamic(rule)
             assigner.begin_episodes(agents=["a"])
             assigner.add_agents(["b", "c"])
             assert len(set(assigner.assignment().values())) == 1
 
-    def test_a_late_agent_is_drawn_with_the_weights_of_the_draw(self):
+    def test_late_agent_is_drawn_with_the_weights_of_the_draw(self):
         weights = [1, 0]
         assigner = self.dynamic(Weighted(lambda: weights))
         assigner.begin_episodes(agents=["a"])
@@ -210,7 +210,7 @@ class TestLateAgents:
         assigner.add_agents(["b"])
         assert assigner.assignment() == {"a": 0, "b": 0}
 
-    def test_an_agent_that_possible_agents_left_out_comes_late(self):
+    def test_agent_missing_from_possible_agents_joins_as_a_late_agent(self):
         assigner, plain = assigner_of(1000, resample_every=2), assigner_of(1000, [*AGENTS, "d"], resample_every=2)
         assigner.begin_episodes(agents=["a", "d"])
         assert assigner.assignment() == dict(zip([*AGENTS, "d"], plain.begin_episodes()[0].tolist(), strict=True))
@@ -219,7 +219,7 @@ class TestLateAgents:
         assigner.begin_episodes()
         assert list(assigner.assignment()) == AGENTS
 
-    def test_a_rule_that_must_know_all_seats_says_so_at_the_first_episode(self):
+    def test_mapping_that_needs_all_seats_raises_at_the_first_episode(self):
         class Ranked(PolicyMapping):
             needs_all_seats = True
 
@@ -234,14 +234,14 @@ class TestLateAgents:
         assert assigner.episode[0] == -1
         assert assigner.assignment() == {}
 
-    def test_a_fixed_rule_refuses_a_late_agent_that_it_does_not_name(self):
+    def test_late_agent_without_a_fixed_policy_raises(self):
         assigner = self.dynamic(Fixed({"a": 1}))
         assigner.begin_episodes(agents=["a"])
         with pytest.raises(ValueError, match="no policy for 'b'"):
             assigner.add_agents(["b"])
         assert assigner.assignment() == {"a": 1}
 
-    def test_agents_must_be_told_where_they_are_not_known(self):
+    def test_episode_without_agents_raises_if_they_are_unknown(self):
         with pytest.raises(
             ValueError, match="^agents must be given in every episode if they were not at construction, got None$"
         ):
@@ -249,14 +249,14 @@ class TestLateAgents:
         with pytest.raises(ValueError, match="agents cannot join before the first episode"):
             self.dynamic(seed=None).add_agents(["a"])
 
-    def test_many_environments_have_no_late_agents(self):
+    def test_late_agents_in_several_environments_raise(self):
         assigner = assigner_of(num_envs=2)
         assigner.begin_episodes()
         with pytest.raises(ValueError, match=r"the same in all environments, got \['d'\]"):
             assigner.add_agents(["d"])
 
     @pytest.mark.parametrize("rows", [[0], [True], None])
-    def test_rows_may_be_named_where_agents_are_told_at_every_episode(self, rows):
+    def test_rows_and_agents_may_be_given_together(self, rows):
         assigner, plain = self.dynamic(resample_every=1), self.dynamic(resample_every=1)
         for agents in (["a"], ["a", "b", "c"], ["c"]):
             assigner.begin_episodes(rows, agents=agents)
@@ -266,13 +266,13 @@ class TestLateAgents:
 
 
 class TestMappingsThatChange:
-    def test_a_new_mapping_waits_for_the_next_draw(self):
+    def test_new_mapping_takes_effect_at_the_next_draw(self):
         assigner = assigner_of(Fixed(1), resample_every=3)
         assigner.begin_episodes()
         assigner.set_mapping(Fixed(2))
         assert played(assigner, 4) == [[1] * 3, [1] * 3, [2] * 3, [2] * 3]
 
-    def test_now_means_the_next_episode_and_the_cadence_goes_on(self):
+    def test_set_mapping_now_resamples_once_and_keeps_the_cadence(self):
         assigner = assigner_of(Fixed(1), resample_every=3)
         assigner.begin_episodes()
         assigner.set_mapping(Uniform(1000), now=True)
@@ -282,14 +282,14 @@ class TestMappingsThatChange:
         assert episodes[1] == episodes[0]
         assert episodes[2] == episodes[3] != episodes[0]
 
-    def test_now_means_the_next_episode_of_every_environment(self):
+    def test_set_mapping_now_resamples_every_environment(self):
         assigner = assigner_of(Fixed(1), num_envs=2, resample_every=5)
         assigner.begin_episodes()
         assigner.set_mapping(Fixed(2), now=True)
         assert assigner.begin_episodes([0]).tolist() == [[2] * 3, [1] * 3]
         assert assigner.begin_episodes([0, 1]).tolist() == [[2] * 3] * 2
 
-    def test_a_mapping_that_is_refused_leaves_the_old_one(self):
+    def test_invalid_new_mapping_leaves_the_old_one(self):
         assigner = assigner_of(Fixed(1))
         for bad in (0, None, Uniform(2, replace=False), ByEnvIndex(2)):
             with pytest.raises((TypeError, ValueError)):
@@ -297,7 +297,7 @@ class TestMappingsThatChange:
         assert assigner.mapping == Fixed(1)
         assert played(assigner, 2) == [[1] * 3] * 2
 
-    def test_weights_are_asked_once_a_draw_for_all_environments(self):
+    def test_weights_callable_is_called_once_per_draw(self):
         asked = []
         assigner = assigner_of(Weighted(lambda: asked.append(1) or [1, 1]), num_envs=40_000, resample_every=2)
         for _ in range(4):
@@ -307,11 +307,11 @@ class TestMappingsThatChange:
 
 class TestFaults:
     @pytest.mark.parametrize("row", [-1, 3, 0.0])
-    def test_a_row_that_is_not_there_has_no_assignment(self, row):
+    def test_assignment_of_a_missing_row_raises(self, row):
         with pytest.raises((TypeError, ValueError), match="row must be"):
             assigner_of(num_envs=3).assignment(row)
 
-    def test_a_rule_of_ones_own_checks_the_rules_in_it(self):
+    def test_user_mapping_checks_its_children(self):
         with pytest.raises(ValueError, match="^policy must hold every agent, got no policy for 'b'"):
             Mine(Fixed({"a": 0})).check(("a", "b"))
 
@@ -323,6 +323,48 @@ class TestFaults:
         assigner.add_agents(["late"])
         assert assigner.policy_ids.tolist() == [[0, 0, 0, 0]]
         assert assigner.begin_episodes(seed=1) is assigner.policy_ids
+
+    @pytest.mark.parametrize("held", [lambda rule: [rule], lambda rule: (rule,), lambda rule: {"x": rule}])
+    def test_weights_in_a_container_of_a_mapping_are_bound(self, held):
+        class Holder(PolicyMapping):
+            def __init__(self, held):
+                self.held = held
+
+            @property
+            def children(self):
+                return tuple(self.held.values() if isinstance(self.held, dict) else self.held)
+
+            def assign(self, draw):
+                return self.children[0].assign(draw)
+
+        weights = [1, 0]
+        rule = Holder(held(Weighted(lambda: weights)))
+        assert rule.reads_weights
+        bound = rule.bind(lambda function: list(function()))
+        weights[:] = [0, 1]
+        assert type(bound.held) is type(rule.held)
+        assert not bound.reads_weights
+        assert bound.assign(Draw.at(0, ["a", "b"], [0], [0])).tolist() == [[0, 0]]
+
+    def test_user_mapping_with_its_own_bind_keeps_the_answers_of_the_draw(self):
+        class First(PolicyMapping):
+            def __init__(self, choose):
+                self.choose = choose
+
+            def bind(self, ask):
+                return First(ask(self.choose))
+
+            def assign(self, draw):
+                return np.full((draw.num_envs, draw.num_seats), self.choose)
+
+        answers = [3]
+        assert not Uniform(4).reads_weights
+        assigner = assigner_of(First(lambda: answers[0]))
+        assigner.begin_episodes()
+        answers[:] = [5]
+        assigner.add_agents(["late"])
+        assert assigner.policy_ids.tolist() == [[3, 3, 3, 3]]
+        assert assigner.state_dict()["draw"]["weights"] == [3]
 
     def test_weights_out_of_reach_of_the_default_bind_raise(self):
         class Hidden(Mine):
@@ -342,7 +384,7 @@ class TestFaults:
         assert rule.num_policies is None
         assert rule.bind(lambda function: function()).num_policies == 3
 
-    def test_a_mapping_that_raises_leaves_everything_and_is_asked_again(self):
+    def test_mapping_that_raises_changes_nothing_and_is_called_again(self):
         calls = []
 
         def fail_at_third(agents, draw):
@@ -363,14 +405,14 @@ class TestFaults:
         assert played(assigner, 1) == [[4] * 3]
         assert calls == [0, 1, 2, 2]
 
-    def test_a_first_episode_that_fails_takes_no_seed(self):
+    def test_failed_first_episode_takes_no_seed(self):
         assigner = assigner_of(lambda agents, draw: 1 / 0, seed=None)
         with pytest.raises(ValueError, match="ZeroDivisionError"):
             assigner.begin_episodes(seed=3)
         assert (assigner.seed, assigner.episode[0]) == (None, -1)
 
     @pytest.mark.parametrize("bad", [[0.5, float("nan")], [0, 0], [-1, 1], "x", []])
-    def test_weights_that_go_bad_name_mapping_and_draw_and_leave_the_old_assignment(self, bad):
+    def test_invalid_weights_at_a_draw_raise_and_leave_the_old_assignment(self, bad):
         weights = [[0.0, 1.0], bad, [1.0, 0.0]]
         assigner = assigner_of(Shared(Weighted(lambda: weights.pop(0))), resample_every=1)
         assigner.begin_episodes()
@@ -379,7 +421,7 @@ class TestFaults:
         assert assigner.policy_ids.tolist() == [[1] * 3]
         assert assigner.begin_episodes().tolist() == [[0] * 3]
 
-    def test_a_weights_callable_of_the_wrong_length_is_named(self):
+    def test_weights_callable_of_the_wrong_length_raises(self):
         with pytest.raises(ValueError, match="weights must be 3 numbers, one per policy, got 2"):
             assigner_of(Weighted(lambda: [1, 2], policies=3)).begin_episodes()
 
@@ -399,7 +441,7 @@ class TestFaults:
             (lambda n, s: None, ValueError, "shape"),
         ],
     )
-    def test_an_answer_that_breaks_the_contract_names_mapping_and_agent(self, answer, error, message):
+    def test_invalid_policies_of_a_mapping_raise_an_error_that_names_mapping_and_agent(self, answer, error, message):
         class Mine(PolicyMapping):
             num_policies = 4
 
@@ -411,16 +453,16 @@ class TestFaults:
             assigner.begin_episodes()
         assert assigner.episode[0] == -1
 
-    def test_an_index_beyond_32_bits_is_refused_where_the_population_is_unknown(self):
+    def test_policy_beyond_32_bits_raises_if_the_population_is_unknown(self):
         with pytest.raises(ValueError, match="from 0 to 2147483647"):
             assigner_of(lambda agents, draw: dict.fromkeys(agents, 2**31)).begin_episodes()
 
-    def test_an_index_beyond_32_bits_is_refused_however_large_the_population_is_said_to_be(self):
+    def test_policy_beyond_32_bits_raises_whatever_the_population(self):
         rule = lambda agents, draw: dict.fromkeys(agents, 2**32 + 5)  # noqa: E731
         with pytest.raises(ValueError, match="failed at the draw"):
             assigner_of(FromFunction(rule, num_policies=2**40)).begin_episodes()
 
-    def test_an_array_that_a_mapping_keeps_is_neither_shared_nor_frozen(self):
+    def test_array_that_a_mapping_keeps_is_copied(self):
         table = np.zeros((1, 3), np.int32)
 
         class Table(PolicyMapping):
@@ -467,12 +509,12 @@ class TestFaults:
         ({"mapping": ByEnvIndex(2, num_envs=4), "num_envs": 6}, ValueError, "env_index must be below num_envs=4"),
     ],
 )
-def test_bad_settings_are_refused_at_construction(settings, error, message):
+def test_invalid_settings_raise_at_construction(settings, error, message):
     with pytest.raises(error, match=f"^{message}"):
         assigner_of(**settings)
 
 
-def test_a_rule_that_spans_environments_needs_a_pinned_seed_where_it_says_so():
+def test_mapping_that_needs_a_seed_raises_without_a_pinned_seed():
     class Spanning(PolicyMapping):
         needs_seed = True
 
@@ -497,7 +539,7 @@ def test_a_rule_that_spans_environments_needs_a_pinned_seed_where_it_says_so():
         ([True, False], ValueError, r"rows must be a mask of shape \(3,\)"),
     ],
 )
-def test_rows_that_are_not_there_are_refused(rows, error, message):
+def test_invalid_rows_raise(rows, error, message):
     assigner = assigner_of(num_envs=3)
     with pytest.raises(error, match=f"^{message}"):
         assigner.begin_episodes(rows)
@@ -505,9 +547,15 @@ def test_rows_that_are_not_there_are_refused(rows, error, message):
 
 
 @pytest.mark.parametrize("agents", ["ab", b"ab"])
-def test_a_text_is_no_sequence_of_late_agents(agents):
+def test_string_as_late_agents_raises(agents):
     assigner = assigner_of(agents=None)
     assigner.begin_episodes(agents=["a"])
     with pytest.raises(TypeError, match="agents must be a sequence, got b?'ab'"):
         assigner.add_agents(agents)
     assert assigner.agents == ("a",)
+
+
+def test_repr_of_an_assigner_shows_mapping_agents_and_settings():
+    text = "PolicyAssigner(Uniform(4), agents=['a', 'b', 'c'], num_envs=1, resample_every=10, seed=0)"
+    assert repr(assigner_of(4)) == text
+    assert len(repr(assigner_of(4, [f"agent_{i}" for i in range(10_000)]))) < 200

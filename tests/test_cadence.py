@@ -9,7 +9,7 @@ from pz_policymap.cadence import Cadence
 
 
 @given(st.integers(1, 40), st.integers(0, 60))
-def test_draws_and_blocks_are_those_counted_one_by_one(every, warmup):
+def test_draws_and_blocks_equal_a_count_episode_by_episode(every, warmup):
     cadence = Cadence(every, warmup)
     episodes = np.arange(200)
     due = [episode % every == 0 or episode < warmup for episode in range(200)]
@@ -39,7 +39,7 @@ def test_counters_past_32_bits_are_right(episode):
         ({"warmup_episodes": 1.0}, TypeError, "warmup_episodes must be an integer, got 1.0"),
     ],
 )
-def test_bad_settings_are_refused(settings, error, message):
+def test_invalid_settings_raise(settings, error, message):
     with pytest.raises(error, match=f"^{message}"):
         Cadence(**settings)
 

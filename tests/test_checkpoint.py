@@ -41,7 +41,7 @@ class TestResuming:
             np.testing.assert_array_equal(resumed.begin_episodes(), assigner.begin_episodes())
         assert resumed.seed == (1, 2)
 
-    def test_rows_at_different_episodes_resume_each_where_it_was(self, tmp_path):
+    def test_rows_at_different_episodes_resume_at_their_episode(self, tmp_path):
         assigner = assigner_of(num_envs=3, seed=0)
         for rows in ([0, 1, 2], [1], [1], [2]):
             assigner.begin_episodes(rows)
@@ -73,7 +73,7 @@ class TestResuming:
         resumed.load_state_dict(through_file(tmp_path, assigner))
         assert resumed.seed == assigner.seed
 
-    def test_a_draw_that_was_asked_for_is_still_made(self, tmp_path):
+    def test_requested_draw_survives(self, tmp_path):
         assigner = assigner_of(seed=0)
         assigner.begin_episodes()
         assigner.set_mapping(1000, now=True)
@@ -114,9 +114,7 @@ class TestResuming:
             assigner = resumed
         assert assigner.state_dict()["draw"]["mapping"] == "Uniform(1000)"
 
-    def test_environments_that_still_play_a_larger_population_may_be_saved_once_others_play_a_smaller_one(
-        self, tmp_path
-    ):
+    def test_draws_of_a_larger_and_a_smaller_population_resume_together(self, tmp_path):
         assigner = assigner_of(pm.Fixed(900), num_envs=3, resample_every=2, seed=0)
         assigner.begin_episodes()
         assigner.set_mapping(4, now=True)
@@ -127,7 +125,7 @@ class TestResuming:
         assert (resumed.policy_ids[[0, 2]] == 900).all()
         assert (resumed.begin_episodes() == assigner.begin_episodes()).all()
 
-    def test_a_mapping_that_asks_for_weights_may_be_saved_before_its_first_draw(self, tmp_path):
+    def test_mapping_with_weights_callable_may_be_saved_before_its_first_draw(self, tmp_path):
         rule = pm.Weighted(lambda: [0.2, 0.8])
         resumed = assigner_of(rule, seed=0)
         resumed.load_state_dict(through_file(tmp_path, assigner_of(rule, seed=0)))
@@ -175,7 +173,7 @@ class TestResuming:
             sizes.append(len(json.dumps(assigner.state_dict())))
         assert max(sizes[-100:]) <= max(sizes[:100]) + 10  # a few more digits
 
-    def test_another_process_goes_on(self, tmp_path):
+    def test_another_process_resumes(self, tmp_path):
         assigner = assigner_of(seed=0, agents=["a", "b"])
         for _ in range(4):
             assigner.begin_episodes()
@@ -228,7 +226,7 @@ class TestUnfinishedEpisodes:
 
     @pytest.mark.parametrize("make", [StubParallel, StubAEC])
     @pytest.mark.parametrize("ended", [True, False])
-    def test_a_reset_that_fails_after_the_environment_has_begun_anew_changes_nothing(self, make, ended):
+    def test_failed_reset_changes_nothing(self, make, ended):
         def rule(agents, draw):
             return dict.fromkeys(agents, 1 // (1 - draw.episode))
 
@@ -256,7 +254,7 @@ class TestUnfinishedEpisodes:
         resumed.reset()
         assert resumed.policy_ids == {"a": 1, "b": 1}
 
-    def test_loading_into_a_running_environment_again_and_again_goes_back_no_further(self):
+    def test_loading_repeatedly_repeats_one_episode_only(self):
         for make in (StubParallel, StubAEC):
             env = pm.wrap(make(), 1000, resample_every=1, seed=0)
             for _ in range(3):
@@ -269,7 +267,7 @@ class TestUnfinishedEpisodes:
             assert env.assigner.episode[0] == 2
             assert env.state_dict() == state
 
-    def test_a_draw_that_some_have_made_is_still_due_for_the_others(self):
+    def test_requested_draw_is_still_due_for_rows_that_have_not_made_it(self):
         asked, resumed = (assigner_of(pm.Uniform(1000), ["a"], num_envs=2, resample_every=100) for _ in range(2))
         asked.begin_episodes()
         asked.set_mapping(pm.Uniform(1000), now=True)
@@ -281,7 +279,7 @@ class TestUnfinishedEpisodes:
         assert resumed.draw_episode.tolist() == [1, 1]
         np.testing.assert_array_equal(resumed.policy_ids[0], asked.policy_ids[0])
 
-    def test_a_draw_asked_for_in_an_unfinished_episode_waits_for_the_one_after_it(self):
+    def test_draw_requested_in_an_unfinished_episode_is_made_after_it(self):
         live = pm.wrap(StubParallel(), 1000, resample_every=10, seed=0)
         for _ in range(4):
             live.reset()
@@ -296,7 +294,7 @@ class TestUnfinishedEpisodes:
             assert resumed.policy_ids == live.policy_ids
             assert resumed.assigner.draw_episode[0] == live.assigner.draw_episode[0]
 
-    def test_a_mapping_sent_right_after_loading_is_followed_at_the_next_reset(self):
+    def test_mapping_set_after_loading_is_used_at_the_next_reset(self):
         assigner = assigner_of(pm.Fixed(1), seed=0)
         assigner.begin_episodes()
         resumed = assigner_of(pm.Fixed(1), seed=0)
@@ -305,13 +303,13 @@ class TestUnfinishedEpisodes:
         assert resumed.begin_episodes().tolist() == [[3, 3]]
         assert resumed.episode[0] == 0
 
-    def test_a_run_that_begins_again_with_another_seed_draws_again(self):
+    def test_restart_with_another_seed_resamples(self):
         assigner = assigner_of()
         assigner.load_state_dict(assigner.state_dict())  # of a run that has no seed yet
         drawn = [assigner.begin_episodes(seed=seed).tolist() for seed in (1, 2, 1)]
         assert drawn[0] == drawn[2] != drawn[1]
 
-    def test_a_simulator_says_itself_which_episodes_are_unfinished(self):
+    def test_unfinished_episodes_are_given_by_the_caller(self):
         assigner = assigner_of(num_envs=3, seed=0)
         assigner.begin_episodes()
         assert assigner.state_dict()["episode"].tolist() == [0, 0, 0]
@@ -351,7 +349,7 @@ class TestStatesThatDoNotFit:
             ({"seed": 1}, "seed=0, this assigner 1"),
         ],
     )
-    def test_a_state_of_another_run_is_refused_by_name(self, settings, message):
+    def test_state_with_other_settings_raises(self, settings, message):
         other = assigner_of(**{"mapping": 1000, "agents": ["a", "b"], "env_index": 1, **settings})
         before = str(other.state_dict())
         with pytest.raises(ValueError, match=message):
@@ -359,14 +357,14 @@ class TestStatesThatDoNotFit:
         assert str(other.state_dict()) == before
 
     @pytest.mark.parametrize("key", ["version", "mapping", "seed", "episode", "redraw", "draw", "agents", "num_envs"])
-    def test_a_state_that_lacks_something_is_refused(self, key):
+    def test_state_without_an_entry_raises(self, key):
         state = self.state()
         del state[key]
         with pytest.raises(ValueError, match=f"no '{key}'"):
             assigner_of(agents=["a", "b"], env_index=1).load_state_dict(state)
 
     @pytest.mark.parametrize("draw", [None, {}, "draw", []])
-    def test_a_draw_that_lacks_something_is_refused(self, draw):
+    def test_draw_without_an_entry_raises(self, draw):
         with pytest.raises(ValueError, match="^state does not fit: it has no 'agents'"):
             assigner_of(agents=["a", "b"], env_index=1).load_state_dict({**self.state(), "draw": draw})
 
@@ -400,7 +398,7 @@ class TestStatesThatDoNotFit:
             (["draw", "mapping"], None),
         ],
     )
-    def test_a_state_that_was_tampered_with_is_refused_and_changes_nothing(self, path, value):
+    def test_invalid_entry_of_a_state_raises_and_changes_nothing(self, path, value):
         state = self.state()
         inner = state
         for key in path[:-1]:
@@ -421,14 +419,14 @@ class TestStatesThatDoNotFit:
         with pytest.raises(ValueError, match=f"^state does not fit: '{path[-1]}' must be integers from -1 to"):
             assigner_of(agents=["a", "b"], env_index=1).load_state_dict(state)
 
-    def test_a_seed_that_is_no_seed_or_none_is_told_by_name(self):
+    def test_invalid_seed_of_a_state_raises(self):
         assigner = assigner_of(agents=["a", "b"], env_index=1)
         for seed, message in [(-1, "seed must be"), ([], "seed must")]:
             with pytest.raises(ValueError, match=f"^state does not fit: {message}"):
                 assigner.load_state_dict({**self.state(), "seed": seed})
 
     @pytest.mark.parametrize("weights", [[], [[0.5, -1]], [["x"]], [[0, 0]]])
-    def test_weights_that_do_not_fit_the_mapping_are_refused(self, weights):
+    def test_weights_that_do_not_fit_the_mapping_raise(self, weights):
         rule = pm.Weighted(lambda: [1, 1])
         assigner = assigner_of(rule, seed=0)
         assigner.begin_episodes()
@@ -471,12 +469,12 @@ PLAIN = st.recursive(
 
 class TestFile:
     @given(st.dictionaries(st.text(min_size=1).filter(lambda k: not k.startswith("~")), PLAIN, max_size=4))
-    def test_plain_types_come_back_as_they_went(self, tmp_path_factory, state):
+    def test_plain_types_round_trip(self, tmp_path_factory, state):
         path = tmp_path_factory.getbasetemp() / "plain.npz"
         pm.save(path, mine=state)
         assert pm.load(path) == {"mine": state}
 
-    def test_arrays_come_back_with_their_types(self, tmp_path):
+    def test_arrays_round_trip_with_their_types(self, tmp_path):
         arrays = {
             name: np.arange(6).reshape(2, 3).astype(name) for name in ("bool", "int8", "uint64", "float32", "float64")
         }
@@ -512,7 +510,7 @@ class TestFile:
         assert pm.load(path) == {"mine": {"old": True}}
         assert os.listdir(tmp_path) == ["a.npz"]
 
-    def test_a_flipped_bit_is_noticed(self, tmp_path):
+    def test_flipped_bit_raises(self, tmp_path):
         path = tmp_path / "a.npz"
         pm.save(path, mine={"x": np.arange(1000)})
         content = bytearray(path.read_bytes())
@@ -521,7 +519,7 @@ class TestFile:
         with pytest.raises(ValueError, match="not a valid checkpoint"):
             pm.load(path)
 
-    def test_an_array_in_another_version_of_numpys_format_is_refused(self, tmp_path):
+    def test_array_in_another_version_of_numpys_format_raises(self, tmp_path):
         path = tmp_path / "a.npz"
         pm.save(path, mine={"x": np.arange(3)})
         with zipfile.ZipFile(path) as archive:
@@ -533,18 +531,18 @@ class TestFile:
         with pytest.raises(ValueError, match="0.npy must have version .* of NumPy's format"):
             pm.load(path)
 
-    def test_a_system_that_opens_no_folders_saves_all_the_same(self, tmp_path, monkeypatch):
+    def test_save_works_without_o_directory(self, tmp_path, monkeypatch):
         monkeypatch.delattr(os, "O_DIRECTORY")  # Windows
         pm.save(tmp_path / "run.npz", part={"a": 1})
         pm.save(tmp_path / "run.npz", part={"a": 2})
         assert pm.load(tmp_path / "run.npz") == {"part": {"a": 2}}
         assert os.listdir(tmp_path) == ["run.npz"]
 
-    def test_a_file_that_is_not_there_is_the_systems_error(self, tmp_path):
+    def test_load_of_a_missing_file_raises_file_not_found(self, tmp_path):
         with pytest.raises(FileNotFoundError):
             pm.load(tmp_path / "nothing.npz")
 
-    def test_a_link_goes_on_pointing_and_permissions_follow_the_mask(self, tmp_path):
+    def test_save_keeps_symbolic_links_and_follows_the_umask(self, tmp_path):
         (tmp_path / "link.npz").symlink_to(tmp_path / "real.npz")
         pm.save(tmp_path / "link.npz", mine={"x": 1})
         assert (tmp_path / "link.npz").is_symlink()

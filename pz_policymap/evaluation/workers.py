@@ -12,7 +12,7 @@ import time
 import uuid
 import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing, contextmanager, redirect_stdout
+from contextlib import closing, redirect_stdout
 from functools import cache
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -72,7 +72,7 @@ def played(plan: Plan, games: Iterator[Game], count: int, jobs: int) -> Generato
     calls = (joblib.delayed(_play_batch)(token, payload, batch, os.getpid()) for batch in pace.batches(games))
     failure: PlayError | None = None
     try:
-        with _sigterm_as_exit(), closing(_results(calls, jobs, pace)) as batches:
+        with closing(_results(calls, jobs, pace)) as batches:
             for batch in batches:
                 pace.add(batch)
                 yield from batch.games
@@ -143,20 +143,6 @@ def _report_lost_batches(backend: Any) -> None:
         return future
 
     backend.submit = reporting
-
-
-@contextmanager
-def _sigterm_as_exit() -> Iterator[None]:
-    """Ends the process by an exception at SIGTERM, so that its workers are ended, too."""
-    free = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
-    if not free or threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 # A worker makes the environment and loads the policies once per tournament. Games seed the global generators, which

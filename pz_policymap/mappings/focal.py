@@ -83,7 +83,7 @@ class Focal(PolicyMapping):
     @property
     @override
     def needs_focal(self) -> bool:  # type: ignore[override]
-        return self.focal.needs_focal  # the background is told the focal policy
+        return self.focal.needs_focal  # the background receives the focal policy
 
     @override
     def check(self, agents: tuple[Hashable, ...]) -> None:

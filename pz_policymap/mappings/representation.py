@@ -68,7 +68,7 @@ def text_of(value: Any) -> str:  # noqa: PLR0911
 
 
 def saved_text(mapping: Any) -> str:
-    """Returns the text by which a saved state knows a mapping: its `repr`, where long its beginning and a hash."""
+    """Returns the text that identifies a mapping in a saved state: its `repr`; if long, its beginning and a hash."""
     text = repr(mapping)
     if len(text) <= _MAX_LENGTH:
         return text

@@ -1,9 +1,9 @@
 """A seeded permutation of any size, evaluated at a point: nothing is built, shuffled or stored.
 
-The swap-or-not shuffle (Hoang, Morris and Rogaway 2012, "An enciphering scheme based on a card shuffle"): a round pairs
-every position x with (pivot - x) mod size and swaps the two where a bit says so. The bit is a hash of the larger of
-them, so both see the same one, and each round is its own inverse. It is a bijection for every size, and shuffles small
-sizes as well as large ones, which a Feistel network does not.
+The swap-or-not shuffle (Hoang, Morris and Rogaway 2012, "An enciphering scheme based on a card shuffle"): each round
+pairs every position x with (pivot - x) mod size, and swaps the two if a bit is set. The bit is a hash of the larger
+position, so it is the same for both, and each round is its own inverse. The result is a bijection for every size. It
+shuffles small sizes as well as large ones, unlike a Feistel network.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from pz_policymap.randomness.philox import IntArray, Words
 
-_ROUNDS = 32  # two neighbours stay neighbours with probability 1/2 in each
+_ROUNDS = 32  # in each round, two neighbours stay neighbours with probability 1/2
 _WEYL, _FIRST, _SECOND = (np.uint64(n) for n in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
 _HALF, _TOP_BIT = np.uint64(32), np.uint64(63)
 
@@ -24,9 +24,9 @@ def permuted(positions: NDArray[np.integer[Any]], size: int, keys: Words) -> Int
     """Returns where a permutation of `range(size)` takes these positions.
 
     Args:
-        positions: From 0 to `size - 1`, of any shape but `()`.
-        size: From 1 to 2**63.
-        keys: Which permutation: random 64-bit words, of a shape that broadcasts with that of `positions`.
+        positions: Integers from 0 to `size - 1`, of any shape but `()`.
+        size: An integer from 1 to 2**63.
+        keys: Random 64-bit words that select the permutation; their shape broadcasts with that of `positions`.
 
     Raises:
         ValueError: If a position is out of range.
@@ -53,7 +53,7 @@ def permuted(positions: NDArray[np.integer[Any]], size: int, keys: Words) -> Int
 
 
 def _mixed(words: Words) -> Words:
-    """The finaliser of SplitMix64 (Steele, Lea and Flood 2014), in which every bit depends on all."""
+    """Applies the finaliser of SplitMix64 (Steele, Lea and Flood 2014): every bit of the result depends on all bits."""
     words = (words ^ words >> np.uint64(30)) * _FIRST
     words = (words ^ words >> np.uint64(27)) * _SECOND
     mixed: Words = words ^ words >> np.uint64(31)

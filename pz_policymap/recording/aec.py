@@ -78,7 +78,7 @@ class RecordResultsAEC(BaseWrapper[AgentID, ObsType, ActionType]):
             if agent not in episode.policies:
                 episode.read(env.infos)
             episode.earn(state.rewards)
-            episode.acted(agent)
+            episode.acted((agent,))
             if self._over():
                 self._finish(episode)
 

@@ -71,13 +71,13 @@ class RecordResultsParallel(BaseParallelWrapper[AgentID, ObsType, ActionType]):
         observations, rewards, terminations, truncations, infos = outcome
         episode.earn(rewards, infos)
         episode.read(infos)
-        for agent in acting:
-            episode.acted(agent)
-        for agent in terminations.keys() | truncations.keys():
-            if terminations.get(agent, False) or truncations.get(agent, False):
-                ended.add(agent)
-            else:
-                ended.discard(agent)  # it has returned under its name
+        episode.acted(acting)
+        if ended or any(terminations.values()) or any(truncations.values()):
+            for agent in terminations.keys() | truncations.keys():
+                if terminations.get(agent, False) or truncations.get(agent, False):
+                    ended.add(agent)
+                else:
+                    ended.discard(agent)  # it has returned under its name
         if ended.issuperset(self.env.agents):
             self._episode = None
             episode.check_tags(infos)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -136,15 +136,17 @@ class RunningEpisode:
                     f"record_results goes inside a wrapper that resets the environment by itself"
                 )
 
-    def acted(self, agent: Any) -> None:
-        """Counts a step of an agent.
+    def acted(self, agents: Iterable[Any]) -> None:
+        """Counts a step of some agents.
 
         Raises:
-            ValueError: If its policy is still unknown.
+            ValueError: If the policy of one is still unknown.
         """
-        if agent not in self.policies:
-            raise self._recording.untagged(agent)
-        self._lengths[agent] += 1
+        policies, lengths = self.policies, self._lengths
+        for agent in agents:
+            if agent not in policies:
+                raise self._recording.untagged(agent)
+            lengths[agent] += 1
 
     def earn(self, rewards: Mapping[Any, Any], infos: Mapping[Any, Any] | None = None) -> None:
         """Adds rewards to the returns; an agent that is new joins the episode.

@@ -7,15 +7,26 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from gymnasium.vector import VectorEnv, VectorWrapper
+from numpy.typing import NDArray
 from typing_extensions import Unpack, override
 
+from pz_policymap.assignment import read_only
+from pz_policymap.batching.nested_arrays import on_host
 from pz_policymap.mappings.conversion import MappingLike
 from pz_policymap.mappings.focal import Focal
 from pz_policymap.wrappers.policy_wrapper import WrapOptions, check_free, reset_outcome, split_options
 from pz_policymap.wrappers.reset_options import FORCED, forced_matchup, taken
 from pz_policymap.wrappers.vector_agents import agents_of
 from pz_policymap.wrappers.vector_episodes import MASK, Envs, VectorEpisodes
-from pz_policymap.wrappers.vector_infos import FINAL, Finished, check_rows, tagged_dict, tagged_list, unpacked
+from pz_policymap.wrappers.vector_infos import (
+    FINAL,
+    Finished,
+    check_rows,
+    named_rows,
+    tagged_dict,
+    tagged_list,
+    unpacked,
+)
 from pz_policymap.wrappers.vector_wrapper import VectorPolicyWrapper, seed_of_all
 
 if TYPE_CHECKING:
@@ -39,6 +50,8 @@ class PolicyMapVector(VectorPolicyWrapper, VectorWrapper):
     - SAME_STEP: in the step that ends an episode, beside the next episode's observation. The policies of the finished
       episode are in `infos["final_info"]["policy_id"]`.
     - DISABLED: after `reset(options={"reset_mask": mask})`, which begins episodes in the other modes, too.
+
+    A batch may hold some of the rows in any order where `infos["env_id"]` names them, as EnvPool's do.
 
     Rewards, done flags and observations may be arrays or torch tensors; only done flags are copied to the host.
 
@@ -128,10 +141,10 @@ class PolicyMapVector(VectorPolicyWrapper, VectorWrapper):
         outcome = self.env.reset(seed=seed, options=options)
         self._failed = True  # if anything below raises: the environment has begun an episode
         observations, infos = reset_outcome(outcome, self.env)
-        infos = self._checked(infos, observations)
+        infos, rows = self._checked(infos, observations)
         self.episodes.settle_mode(self.env, infos)
         self._rows.begin(envs, seed_of_all(seed) if envs is None else None, matchup)
-        tagged = self._tagged(infos, None)
+        tagged = self._tagged(infos, None, rows)
         self._failed = False
         return observations, tagged
 
@@ -141,11 +154,12 @@ class PolicyMapVector(VectorPolicyWrapper, VectorWrapper):
         previous = self._require_reset("step")
         observations, rewards, terminations, truncations, infos = self.env.step(actions)
         self._failed = True  # if anything below raises, a KeyboardInterrupt included: the environment has gone on
-        infos = self._checked(infos, terminations)
-        finished = self._rows.after_step(terminations, truncations)
+        infos, rows = self._checked(infos, terminations)
+        ends = terminations, truncations
+        finished = self._rows.after_step(*(ends if rows is None else self._of_all_rows(ends, rows)))
         if finished is None and isinstance(infos, dict) and FINAL in infos:
             finished = Finished(previous, ~self._everyone)  # rows that ended before their environment's episode did
-        tagged = self._tagged(infos, finished)
+        tagged = self._tagged(infos, finished, rows)
         self._failed = False
         return observations, rewards, terminations, truncations, tagged
 
@@ -161,19 +175,34 @@ class PolicyMapVector(VectorPolicyWrapper, VectorWrapper):
         """Sets an attribute of every sub-environment, if the environment supports it."""
         self.env.set_attr(name, values)
 
-    def _checked(self, infos: Any, values: Any) -> Any:
-        """Returns the infos as a dict of arrays or one dict per row, or raises if the tag cannot be added."""
+    def _checked(self, infos: Any, values: Any) -> tuple[Any, NDArray[np.intp] | None]:
+        """Returns the infos as a dict of arrays or one dict per row, and the rows of a batch that has only some.
+
+        Raises an error if the tag cannot be added.
+        """
         if not isinstance(infos, dict):
             infos = unpacked(infos, getattr(self.env.unwrapped, "idx_starts", None))
-        check_rows(self.num_envs, values, infos)
+        rows = named_rows(self.num_envs, values, infos) if len(self.agents) == 1 else None
+        if rows is None:
+            check_rows(self.num_envs, values, infos)
         for info in (infos,) if isinstance(infos, dict) else infos:
             check_free(info, self.info_key)
         if isinstance(infos, dict):
             check_free(infos, f"_{self.info_key}")  # the mask of the tag
-        return infos
+        return infos, rows
 
-    def _tagged(self, infos: Any, finished: Finished | None) -> Any:
+    def _of_all_rows(self, ends: Sequence[Any], rows: NDArray[np.intp]) -> NDArray[np.bool_]:
+        """Returns done flags of some rows as flags of all."""
+        flags = np.zeros((len(ends), self.num_envs), np.bool_)
+        flags[:, rows] = [on_host(end) for end in ends]
+        return flags
+
+    def _tagged(self, infos: Any, finished: Finished | None, rows: NDArray[np.intp] | None) -> Any:
         policy_ids = self.policy_ids
+        if rows is not None:
+            finished = None if finished is None else Finished(finished.policy_ids[rows], finished.rows[rows])
+            policy_ids = read_only(policy_ids[rows])
+            return tagged_dict(infos, self.info_key, policy_ids, self._everyone[rows], finished)
         if not isinstance(infos, dict):
             return tagged_list(infos, self.info_key, policy_ids, finished)
         self._everyone.flags.writeable = False  # set each time, because NumPy drops the flag in copies and pickles

@@ -11,13 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pz_policymap.arguments import row_numbers
 from pz_policymap.batching.nested_arrays import on_host
+from pz_policymap.mappings.base import PolicyIds
 from pz_policymap.wrappers.policy_wrapper import check_free
 
 FINAL = "final_info"  # Gymnasium's key for the infos of an episode that ended in the step that began the next one
 
 Rows = NDArray[np.bool_]
-PolicyIds = NDArray[np.integer[Any]]
 Infos = Mapping[str, Any] | Sequence[Mapping[str, Any]]
 
 _ALL_ROWS = (
@@ -124,6 +125,30 @@ def check_rows(num_rows: int, values: Any, infos: Infos) -> None:
         named = on_host(infos["env_id"])
         if named.dtype.kind in "iu" and not np.array_equal(named, np.arange(num_rows)):
             raise ValueError(f"infos['env_id'] must be 0 to {num_rows - 1} in order, got {named}: {_ALL_ROWS}")
+
+
+def named_rows(num_rows: int, values: Any, infos: Infos) -> NDArray[np.intp] | None:
+    """Returns the rows of a batch that `infos["env_id"]` names, as EnvPool does, or None if it is not part of a batch.
+
+    Args:
+        num_rows: The number of all rows.
+        values: Observations at reset, done flags at a step.
+        infos: From the environment.
+
+    Raises:
+        ValueError: If a named row does not exist or is named twice.
+
+    Example:
+        >>> named_rows(4, np.zeros(2), {"env_id": np.array([3, 1])})
+        array([3, 1])
+    """
+    if not isinstance(infos, Mapping) or "env_id" not in infos or "_env_id" in infos:
+        return None
+    named = on_host(infos["env_id"])
+    count = getattr(values, "shape", named.shape)[:1]
+    if named.dtype.kind not in "iu" or count != named.shape or np.array_equal(named, np.arange(num_rows)):
+        return None
+    return row_numbers("infos['env_id']", named, num_rows)
 
 
 def policies_in(infos: Infos, key: str, rows: NDArray[np.intp]) -> NDArray[Any]:

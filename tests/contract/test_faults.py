@@ -95,7 +95,7 @@ class TestEnvironmentsThatRaise:
 
 class TestRulesThatRaise:
     @WRAPPERS
-    def test_at_the_third_draw_the_old_assignment_stays_and_the_next_reset_tries_again(self, name):
+    def test_mapping_that_raises_at_a_draw_keeps_the_old_assignment_until_the_next_reset(self, name):
         calls = []
 
         def moody(agents, draw):
@@ -130,7 +130,7 @@ class TestRulesThatRaise:
     @pytest.mark.parametrize(
         "bad", [[float("nan"), 1.0], [float("inf"), 1.0], [-1.0, 1.0], [0.0, 0.0], ["x", "y"], None]
     )
-    def test_weights_that_go_bad_in_the_middle_of_a_run_are_named_and_change_nothing(self, name, bad):
+    def test_invalid_weights_in_a_run_raise_and_change_nothing(self, name, bad):
         said = [0.0, 1.0]
         env = wrapped(name, pm.Weighted(lambda: said, policies=2), resample_every=2)
         env.reset(), env.reset()
@@ -143,7 +143,7 @@ class TestRulesThatRaise:
         env.reset()
         assert not env.assigner.policy_ids.any()
 
-    def test_a_ledger_has_every_episode_that_was_played_whatever_failed_between(self):
+    def test_ledger_has_every_finished_episode_despite_failures(self):
         log, said = [], [0.0, 1.0]
         rule = pm.Weighted(lambda: said, policies=2)
         bare = wrapped("parallel", rule)
@@ -183,9 +183,7 @@ class TestRulesThatRaise:
 class TestStepsThatAreCutShort:
     @pytest.mark.parametrize("mode", [Autoreset.NEXT_STEP, Autoreset.SAME_STEP])
     @pytest.mark.parametrize(("error", "message"), [(KeyboardInterrupt, None), (ValueError, "info_key")])
-    def test_a_vector_whose_draw_is_interrupted_or_whose_infos_are_taken_is_not_stepped_on_with_old_policies(
-        self, mode, error, message
-    ):
+    def test_vector_after_a_failed_draw_refuses_steps_until_reset(self, mode, error, message):
         interrupts = []
 
         def rule(agents, draw):
@@ -211,7 +209,7 @@ class TestStepsThatAreCutShort:
         assert env.policy_ids.tolist() == [1, 1]
         step(env)
 
-    def test_an_episode_that_ended_in_a_step_whose_info_was_taken_is_over(self):
+    def test_episode_that_ended_in_a_failed_step_is_over(self):
         env = wrapped("single")
         env.reset()
         env.info_key = "x"
@@ -224,7 +222,7 @@ class TestStepsThatAreCutShort:
 class TestSinksThatRaise:
     @pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
     @pytest.mark.parametrize("mode", Autoreset)
-    def test_an_error_of_a_sink_costs_neither_other_sinks_nor_other_rows_nor_later_episodes_a_record(self, mode, error):
+    def test_error_of_a_sink_loses_no_other_record(self, mode, error):
         first, last = [], []
 
         def unlucky(episode):
@@ -260,7 +258,7 @@ class TestSinksThatRaise:
         ],
     )
     @pytest.mark.parametrize("mode", Autoreset)
-    def test_of_the_errors_of_several_sinks_a_ctrl_c_is_raised_or_else_the_first(self, mode, errors, raised):
+    def test_keyboard_interrupt_or_else_the_first_error_of_sinks_is_raised(self, mode, errors, raised):
         def unlucky(error, episode):
             raise error
 
@@ -323,14 +321,14 @@ class TestDisks:
 
     @pytest.mark.skipif(sys.platform == "win32", reason="POSIX limits the size of a file")
     @pytest.mark.parametrize("limit", [0, 100, 4096, 100_000])
-    def test_a_file_that_cannot_be_written_whole_leaves_the_old_one_whole(self, tmp_path, limit):
+    def test_failed_write_keeps_the_old_file(self, tmp_path, limit):
         path = tmp_path / "run.npz"
         pm.save(path, payoff=ledger_of(1))
         assert run(self.SAVE_TOO_MUCH, path, limit).stdout == f"{errno.EFBIG}\n"
         assert version_in(path) == 1
         assert os.listdir(tmp_path) == ["run.npz"]
 
-    def test_a_disk_that_is_full_leaves_the_old_file_whole(self, tmp_path):
+    def test_full_disk_keeps_the_old_file(self, tmp_path):
         mount = ["mount", "-t", "tmpfs", "-o", "size=1200k", "tmpfs", str(tmp_path)]
         if not shutil.which("mount") or subprocess.run(mount, capture_output=True, check=False).returncode:
             pytest.skip("no file system can be mounted here")
@@ -344,7 +342,7 @@ class TestDisks:
             subprocess.run(["umount", str(tmp_path)], check=True)
 
     @pytest.mark.parametrize("call", ["write", "fsync", "replace"])
-    def test_whichever_call_fails_the_old_file_stays_whole(self, tmp_path, monkeypatch, call):
+    def test_any_failing_system_call_keeps_the_old_file(self, tmp_path, monkeypatch, call):
         path = tmp_path / "run.npz"
         pm.save(path, payoff=ledger_of(1))
 
@@ -362,7 +360,7 @@ class TestDisks:
         assert version_in(path) == 2
 
     @pytest.mark.skipif(sys.platform == "win32", reason="nothing is killed there")
-    def test_processes_killed_while_they_save_leave_a_whole_file(self, tmp_path):
+    def test_process_killed_while_saving_leaves_a_valid_file(self, tmp_path):
         path = tmp_path / "run.npz"
         pm.save(path, payoff=ledger_of(1))
         code = (
@@ -393,7 +391,7 @@ class TestDisks:
                 left.unlink()
         assert half_done >= 4
 
-    def test_two_processes_that_save_to_one_path_leave_one_of_the_two_whole(self, tmp_path):
+    def test_concurrent_saves_leave_one_valid_file(self, tmp_path):
         path = tmp_path / "run.npz"
         code = (
             "import sys\n"
@@ -464,7 +462,7 @@ HOSTILE = {
 
 
 class TestFiles:
-    def test_one_that_is_cut_short_anywhere_is_refused_by_name(self, tmp_path):
+    def test_truncated_file_raises(self, tmp_path):
         whole, path = tmp_path / "whole.npz", tmp_path / "run.npz"
         assigner = pm.PolicyAssigner(4, ["a"], num_envs=2, seed=0)
         pm.save(whole, assigner=assigner, payoff=pm.Payoff(1))
@@ -477,7 +475,7 @@ class TestFiles:
         assigner.load_state_dict(pm.load(path)["assigner"])
 
     @pytest.mark.parametrize("kind", HOSTILE)
-    def test_a_hostile_one_is_refused_by_name_executes_nothing_and_takes_no_memory(self, tmp_path, kind):
+    def test_hostile_file_raises_executes_nothing_and_takes_no_memory(self, tmp_path, kind):
         path = tmp_path / "run.npz"
         HOSTILE[kind](path)
         tracemalloc.start()
@@ -489,7 +487,7 @@ class TestFiles:
             tracemalloc.stop()
         assert os.listdir(tmp_path) == ["run.npz"]
 
-    def test_parts_that_share_bytes_are_longer_than_the_file_and_refused(self, tmp_path):
+    def test_archive_members_that_share_bytes_raise(self, tmp_path):
         path = tmp_path / "run.npz"
         archive_of(path, ONE, _0=array_bytes(np.zeros(10**5)))
         with zipfile.ZipFile(path, "a") as archive:
@@ -548,7 +546,7 @@ def owner(kind):
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("kind", ["assigner", "assigner of many", "payoff", "statistics"])
-def test_states_with_junk_anywhere_are_refused_or_harmless(kind):
+def test_state_with_junk_in_any_entry_raises_or_is_harmless(kind):
     for path in places(owner(kind).state_dict()):
         for junk in JUNK:
             loaded = owner(kind)

@@ -59,7 +59,7 @@ def _weights_as_they_were():
 class TestInfos:
     @WRAPPERS
     @pytest.mark.parametrize("infos", ["empty", "shared", "filled"])
-    def test_none_is_shared_between_two_calls_or_two_agents_or_with_the_environment(self, name, infos):
+    def test_infos_are_not_shared_between_calls_agents_or_the_environment(self, name, infos):
         env, seen = wrapped(name), []
         tell(env, infos=infos)
         for _ in range(3):
@@ -82,11 +82,11 @@ class TestInfos:
 class TestWarnings:
     @pytest.mark.parametrize("rule", RULES)
     @WRAPPERS
-    def test_there_are_none_in_normal_use(self, name, rule):
+    def test_normal_use_gives_no_warnings(self, name, rule):
         season(name, rule)
 
     @pytest.mark.parametrize("mode", Autoreset)
-    def test_there_are_none_in_any_autoreset_mode(self, mode):
+    def test_autoreset_modes_give_no_warnings(self, mode):
         env = pm.wrap(PuppetVector(4, mode), 4)
         log = []
         outer = pm.record_results(env, log.append)
@@ -206,7 +206,7 @@ class TestThreads:
 class TestGlobalRandomness:
     @pytest.mark.parametrize("rule", RULES)
     @WRAPPERS
-    def test_it_is_neither_read_nor_touched(self, name, rule):
+    def test_global_generators_are_neither_read_nor_changed(self, name, rule):
         played = []
         for seed in (1, 2):
             random.seed(seed), np.random.seed(seed)
@@ -217,7 +217,7 @@ class TestGlobalRandomness:
 
     @pytest.mark.parametrize("rule", RULES)
     @WRAPPERS
-    def test_a_run_goes_well_where_it_can_only_raise(self, name, rule, monkeypatch):
+    def test_run_works_while_global_generators_raise(self, name, rule, monkeypatch):
         expected = season(name, rule)
 
         def raises(*arguments, **settings):

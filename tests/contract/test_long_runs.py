@@ -171,7 +171,7 @@ def resident():
 
 
 @pytest.mark.parametrize("driver", DRIVERS)
-def test_memory_is_flat_and_the_cadence_exact_to_the_last_episode(driver, long_run):
+def test_memory_is_flat_and_the_cadence_exact_in_long_runs(driver, long_run):
     run = driver(Counted())
     asked = run.assigner.mapping.asked
     run.play(WARM)

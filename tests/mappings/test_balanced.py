@@ -41,7 +41,7 @@ def shares(rule, num_seats, block, seed=0):
 
 @pytest.mark.parametrize(("num_envs", "num_seats"), [(10, 1), (5, 2), (2, 5), (1, 10)])
 @pytest.mark.parametrize("block", [0, 1, 2, 3, 1000, 10**9])
-def test_ten_seats_at_eight_to_one_to_one_are_eight_one_and_one(num_envs, num_seats, block):
+def test_ten_seats_with_weights_8_1_1_are_split_8_1_1(num_envs, num_seats, block):
     # int(n * share) would lose seats: the figures of the defect in other codes.
     assert shares(Balanced(3, num_envs, [0.8, 0.1, 0.1]), num_seats, block) == [8, 1, 1]
 
@@ -72,7 +72,7 @@ def test_shares_are_those_of_systematic_rounding(num_envs, num_seats, weights):
     num_seats=st.integers(1, 6),
     block=st.integers(0, 2**32),
 )
-def test_every_share_is_its_due_rounded_up_or_down(weights, num_envs, num_seats, block):
+def test_shares_are_quotas_rounded_up_or_down(weights, num_envs, num_seats, block):
     got = shares(Balanced(len(weights), num_envs, weights), num_seats, block)
     assert sum(got) == num_envs * num_seats
     for share, weight in zip(got, weights, strict=True):
@@ -88,12 +88,12 @@ def test_ten_seats_of_three_policies_even_out_over_blocks():
     assert abs(played[-1] - 1000).max() <= 2
 
 
-def test_four_seats_at_seven_to_two_to_one_still_play_the_rare_one():
+def test_rare_policy_gets_seats_over_blocks():
     played = np.sum([shares(Balanced(3, 2, [0.7, 0.2, 0.1]), 2, block) for block in range(100)], axis=0)
     assert abs(played - [280, 80, 40]).max() <= 2
 
 
-def test_no_weights_are_equal_weights():
+def test_shares_without_weights_are_equal():
     draw = Draw.at(0, agents_of(3), range(8), [0] * 8)
     np.testing.assert_array_equal(Balanced(5, 8).assign(draw), Balanced(5, 8, [2] * 5).assign(draw))
 
@@ -103,7 +103,7 @@ def test_policies_may_be_a_list():
     assert sorted(policies.ravel().tolist()) == [4, 4, 4, 7]
 
 
-def test_seats_are_dealt_in_every_order_alike():
+def test_orders_of_seats_are_equally_likely():
     # Two policies over two environments of two seats: six ways to choose the seats of the first.
     rule, blocks = Balanced(2, num_envs=2), np.arange(12_000)
     both = [rule.assign(Draw.at(0, list("ab"), np.full(12_000, env), blocks * 10)) for env in (0, 1)]
@@ -129,7 +129,7 @@ def test_blocks_and_seeds_deal_differently():
         assert 0.1 < (first == second).mean() < 0.4
 
 
-def test_workers_that_know_nothing_of_each_other_share_out_together():
+def test_separate_workers_give_exact_shares_together():
     rule, num_envs = Balanced(3, 12, [0.5, 0.25, 0.25]), 12
     fns = pm.env_fns(StubParallel, num_envs, rule, resample_every=2, seed=4)
     order = np.random.default_rng(0).permutation(num_envs)
@@ -144,7 +144,7 @@ def test_workers_that_know_nothing_of_each_other_share_out_together():
 
 
 @pytest.mark.parametrize("warmup_episodes", [0, 3])
-def test_a_draw_in_the_middle_of_a_block_is_shared_out_too(warmup_episodes):
+def test_draw_in_the_middle_of_a_block_gives_exact_shares(warmup_episodes):
     assigner = PolicyAssigner(
         Uniform(9), ["a", "b", "c"], 10, resample_every=4, warmup_episodes=warmup_episodes, seed=0
     )
@@ -155,14 +155,14 @@ def test_a_draw_in_the_middle_of_a_block_is_shared_out_too(warmup_episodes):
         assert np.bincount(assigner.begin_episodes().ravel()).tolist() == [10, 10, 10]
 
 
-def test_all_episodes_of_a_block_are_dealt_alike():
+def test_episodes_of_a_block_have_equal_assignments():
     rule = Balanced(3, 6)
     episodes = np.array([20, 29, 23, 20, 25, 21])  # as after set_mapping(now=True)
     scattered = rule.assign(Draw.at(0, list("ab"), range(6), episodes))
     np.testing.assert_array_equal(scattered, rule.assign(Draw.at(0, list("ab"), range(6), [20] * 6)))
 
 
-def test_environments_that_drift_apart_are_each_right_in_their_own_block():
+def test_environments_in_different_blocks_get_the_shares_of_their_block():
     rule = Balanced(3, 6)
     blocks = np.array([0, 5, 5, 2, 9, 0])
     drifted = rule.assign(Draw.at(0, list("ab"), range(6), blocks * 10))
@@ -171,7 +171,7 @@ def test_environments_that_drift_apart_are_each_right_in_their_own_block():
         assert drifted[row].tolist() == whole[row].tolist()
 
 
-def test_teams_and_roles_are_shared_out_as_seats_are():
+def test_teams_and_roles_get_exact_shares():
     agents = ["red_0", "red_1", "blue_0", "blue_1", "blue_2"]
     draw = Draw.at(0, agents, range(9), [0] * 9)
     teams = Teams(Balanced(3, 9)).assign(draw)
@@ -181,7 +181,7 @@ def test_teams_and_roles_are_shared_out_as_seats_are():
     assert np.bincount(Shared(Balanced(3, 9)).assign(draw)[:, 0]).tolist() == [3, 3, 3]
 
 
-def test_a_million_seats_are_shared_out_exactly():
+def test_million_seats_get_exact_shares():
     num_envs = 250_000
     policies = Balanced(3, num_envs, [0.8, 0.1, 0.1]).assign(Draw.at(0, list("abcd"), range(num_envs), [0] * num_envs))
     assert np.bincount(policies.ravel()).tolist() == [800_000, 100_000, 100_000]
@@ -205,7 +205,7 @@ def test_a_million_seats_are_shared_out_exactly():
         ),
     ],
 )
-def test_bad_settings_are_refused_at_once(make, error, message):
+def test_invalid_settings_raise_at_construction(make, error, message):
     with pytest.raises(error, match=f"^{message}"):
         make()
 
@@ -218,26 +218,26 @@ def test_bad_settings_are_refused_at_once(make, error, message):
         ({"seed": 0, "env_index": 4}, "env_index must be below num_envs=4 of Balanced.*, got 4"),
     ],
 )
-def test_it_must_know_which_environment_this_is_and_share_a_seed(settings, message):
+def test_missing_env_index_or_seed_raises(settings, message):
     with pytest.raises(ValueError, match=f"^{message}"):
         PolicyAssigner(Balanced(2, 4), ["a", "b"], **settings)
     with pytest.raises(ValueError, match=message.replace("Balanced", "Teams")):
         PolicyAssigner(Teams(Balanced(2, 4)), ["a", "b"], **settings)
 
 
-def test_it_must_know_all_seats():
+def test_unknown_seats_raise():
     env = pm.wrap(StubParallel(possible_agents=None), Balanced(2, 4), seed=0, env_index=1)
     with pytest.raises(ValueError, match="Balanced.* needs to know all seats, but the environment has no"):
         env.reset()
 
 
-def test_more_seats_than_a_word_holds_are_an_error():
+def test_more_than_2_to_the_38_seats_raise():
     with pytest.raises(ValueError, match=r"num_envs must be at most 2\*\*38 / 2 seats, got 274877906944"):
         PolicyAssigner(Balanced(2, 2**38), ["a", "b"], seed=0, env_index=0)
     whole = Balanced(3, 2**37)
     PolicyAssigner(whole, ["a", "b"], seed=0, env_index=0).begin_episodes()
 
 
-def test_an_environment_that_does_not_exist_has_no_share():
+def test_env_index_beyond_num_envs_raises():
     with pytest.raises(ValueError, match="positions must be from 0 to 7"):
         Balanced(2, 4).assign(Draw.at(0, list("ab"), [4], [0]))

@@ -35,7 +35,7 @@ def draw_of(num_envs=1, agents=AGENTS, seed=0):
 
 
 @pytest.mark.parametrize("num_focal", [1, 2, 3])
-def test_focal_seats_are_any_set_of_that_many_alike(num_focal):
+def test_sets_of_focal_seats_are_equally_likely(num_focal):
     is_focal = Focal(LEARNER, Uniform(4), num_focal).assign(draw_of(20_000)) == 9
     counts = [
         np.count_nonzero((is_focal == [seat in chosen for seat in range(4)]).all(axis=1))
@@ -46,7 +46,7 @@ def test_focal_seats_are_any_set_of_that_many_alike(num_focal):
 
 
 @pytest.mark.parametrize("num_focal", [1, 2, 4])
-def test_focal_seats_that_do_not_rotate_are_the_first(num_focal):
+def test_focal_seats_without_rotation_are_the_first(num_focal):
     is_focal = Focal(LEARNER, Uniform(4), num_focal, rotate=False).assign(draw_of(50)) == 9
     assert (is_focal == (np.arange(4) < num_focal)).all()
 
@@ -61,7 +61,7 @@ def test_rotation_is_independent_of_the_policies():
 
 
 @pytest.mark.parametrize("rotate", [False, True])
-def test_each_part_draws_for_its_own_seats_alone(rotate):
+def test_focal_and_background_draw_for_their_own_seats(rotate):
     # The focal rule has one policy a seat of its own, the background three for three: neither could serve four.
     rule = Focal(Uniform([9], replace=False), Uniform([5, 6, 7], replace=False), rotate=rotate)
     PolicyAssigner(rule, AGENTS, seed=0)
@@ -91,13 +91,13 @@ def each_by_name(agents, draw):
 
 
 @pytest.mark.parametrize("num_focal", [1, 2, 3])
-def test_each_part_is_asked_about_the_agents_in_its_seats(num_focal):
+def test_focal_and_background_get_the_agents_of_their_seats(num_focal):
     names = Fixed({agent: i for i, agent in enumerate(AGENTS)})
     for focal, background in [(names, FromFunction(each_by_name)), (FromFunction(each_by_name), names)]:
         assert (Focal(focal, background, num_focal).assign(draw_of(30)) == [0, 1, 2, 3]).all()
 
 
-def test_roles_in_the_background_meet_whoever_is_there():
+def test_roles_in_the_background_serve_the_remaining_agents():
     agents = ["fox_0", "hen_0", "hen_1"]
     rule = Focal(LEARNER, Roles({"fox": Uniform([0, 1]), "hen": Shared(Uniform([4, 5, 6]))}))
     policies = rule.assign(draw_of(300, agents))
@@ -116,7 +116,7 @@ class ByName(PolicyMapping):
 
 
 @pytest.mark.parametrize("num_focal", [1, 3])
-def test_rules_that_read_no_names_draw_the_same_all_at_once(num_focal):
+def test_mappings_that_ignore_names_draw_the_same_in_one_call(num_focal):
     assert ByName().reads_agents
     assert not Uniform(1000).reads_agents
     one_by_one, at_once = (Focal(r, Shared(r), num_focal).assign(draw_of(200)) for r in (ByName(), Uniform(1000)))
@@ -142,11 +142,11 @@ def test_rules_that_read_no_names_draw_the_same_all_at_once(num_focal):
         (Focal(Uniform(2), Teams(Uniform(2))), True),
     ],
 )
-def test_a_rule_says_whether_it_reads_names(rule, reads):
+def test_reads_agents_is_derived_from_children(rule, reads):
     assert rule.reads_agents is reads
 
 
-def test_teams_may_have_a_focal_one():
+def test_focal_inside_teams_chooses_a_focal_team():
     agents = ["red_0", "blue_0", "green_0", "red_1", "blue_1"]
     policies = Teams(Focal(LEARNER, Uniform(4))).assign(draw_of(300, agents))
     assert (policies[:, [0, 1]] == policies[:, [3, 4]]).all()
@@ -154,7 +154,7 @@ def test_teams_may_have_a_focal_one():
     assert {int(seat) for seat in np.argmax(policies == 9, axis=1)} == {0, 1, 2}
 
 
-def test_agents_that_come_late_are_background_where_the_seats_do_not_rotate():
+def test_late_agents_without_rotation_join_the_background():
     script = [("a", "b"), ("a", "b", "c"), ()]
     env = wrap(StubParallel(script, possible_agents=None), Focal(LEARNER, Uniform(4), rotate=False), seed=0)
     env.reset()
@@ -164,7 +164,7 @@ def test_agents_that_come_late_are_background_where_the_seats_do_not_rotate():
     assert env.policy_ids == {**before, "c": Focal(LEARNER, Uniform(4), rotate=False).assign(draw_of(1, "abc"))[0, 2]}
 
 
-def test_seats_that_rotate_must_all_be_known():
+def test_rotation_with_unknown_seats_raises():
     env = wrap(StubParallel(possible_agents=None), Focal(LEARNER, Uniform(4)))
     with pytest.raises(ValueError, match=r"Focal.* needs to know all seats, but the environment has no"):
         env.reset()
@@ -179,7 +179,7 @@ def test_seats_that_rotate_must_all_be_known():
         (lambda: Focal(Uniform(2), Uniform(2), 1.0), TypeError, "num_focal must be an integer, got 1.0"),
     ],
 )
-def test_bad_settings_are_refused_at_once(make, error, message):
+def test_invalid_settings_raise_at_construction(make, error, message):
     with pytest.raises(error, match=f"^{message}"):
         make()
 
@@ -209,12 +209,12 @@ def test_bad_settings_are_refused_at_once(make, error, message):
         ),
     ],
 )
-def test_agents_that_a_part_cannot_serve_are_an_error_at_construction(rule, message):
+def test_agents_that_a_child_cannot_serve_raise_at_construction(rule, message):
     with pytest.raises(ValueError, match=f"^{message}"):
         PolicyAssigner(rule, AGENTS)
 
 
-def test_focal_seats_that_stay_are_all_that_the_parts_must_serve():
+def test_check_without_rotation_considers_the_first_seats_only():
     PolicyAssigner(Focal(Fixed({"a": 0}), Fixed({"b": 0, "c": 0, "d": 0}), rotate=False), AGENTS)
 
 
@@ -227,7 +227,7 @@ def test_unserved_agent_is_found_among_many_seats(part):
         PolicyAssigner(rule, agents)
 
 
-def test_parts_that_can_serve_everybody_may_have_very_many_seats():
+def test_check_of_very_many_seats_is_quick():
     agents = list(range(40))
     rule = Focal(Fixed(dict.fromkeys(agents, 9)), Fixed({agent: agent % 3 for agent in agents}), 20)
     policies = PolicyAssigner(rule, agents, seed=0).begin_episodes()[0]
@@ -243,7 +243,7 @@ def test_all_seats_may_be_focal(agents, rotate):
     assert (rule.assign(draw_of(3, agents)) == 9).all()
 
 
-def test_opponents_sit_in_seat_order_among_however_many():
+def test_background_keeps_seat_order_for_any_number_of_seats():
     class InOrder(PolicyMapping):
         def assign(self, draw):
             return np.broadcast_to(np.arange(draw.num_seats), (draw.num_envs, draw.num_seats))

@@ -24,7 +24,7 @@ from pz_policymap.mappings.groups import group_rule, seats_by_group
         ("", ""),
     ],
 )
-def test_the_prefix_is_the_name_without_the_number_at_its_end(agent, prefix):
+def test_prefix_is_the_name_without_the_number_at_its_end(agent, prefix):
     assert seats_by_group("team_of", "prefix", (agent,)) == {prefix: [0]}
 
 
@@ -42,12 +42,12 @@ def test_groups_come_in_the_order_of_their_first_seat(rule):
     assert list(groups.items()) == [("b", [0, 2]), ("a", [1])]
 
 
-def test_agents_need_not_be_strings_where_a_dict_or_a_function_tells():
+def test_agents_may_be_any_keys_with_a_dict_or_function():
     assert seats_by_group("team_of", {(0, 1): 5, 7: 5}, ((0, 1), 7)) == {5: [0, 1]}
     assert seats_by_group("team_of", lambda agent: agent % 2, (0, 1, 2)) == {0: [0, 2], 1: [1]}
 
 
-def test_a_dict_is_copied():
+def test_group_dict_is_copied():
     teams = {"a": 0}
     rule = group_rule("team_of", teams)
     teams["a"] = 1
@@ -84,12 +84,12 @@ def test_invalid_group_rule_raises(rule, error, message):
         ({"a": ["x"]}, TypeError, r"role_of must give groups that can be keys, got \['x'\] for agent 'a'"),
     ],
 )
-def test_an_agent_without_a_group_is_an_error_that_names_it(rule, error, message):
+def test_agent_without_a_group_raises(rule, error, message):
     with pytest.raises(error, match=f"^{message}"):
         seats_by_group("role_of", rule, ("a",))
 
 
-def test_an_agent_without_a_name_has_no_prefix():
+def test_prefix_of_an_agent_that_is_not_a_string_raises():
     with pytest.raises(
         TypeError, match="role_of='prefix' needs agents that are strings, got 0; pass a dict or a funct"
     ):

@@ -23,7 +23,7 @@ KINDS = pytest.mark.parametrize(("ordered_seats", "self_matches"), ENUMERATED)
 @pytest.mark.parametrize(
     ("policies", "seats"), [(1, 1), (1, 3), (2, 2), (3, 2), (3, 3), (5, 3), (4, 4), (6, 5), (2, 6)]
 )
-def test_numbers_name_all_matchups_in_lexicographic_order(policies, seats, ordered_seats, self_matches):
+def test_matchups_are_numbered_in_lexicographic_order(policies, seats, ordered_seats, self_matches):
     expected = list(map(list, ENUMERATED[ordered_seats, self_matches](policies, seats)))
     assert count_matchups(policies, seats, ordered_seats, self_matches) == len(expected)
     if expected:
@@ -46,7 +46,7 @@ def test_numbers_name_all_matchups_in_lexicographic_order(policies, seats, order
         (300, 299, False, False),
     ],
 )
-def test_the_first_and_the_last_of_very_many_are_known(policies, seats, ordered_seats, self_matches):
+def test_first_and_last_of_very_many_matchups_are_exact(policies, seats, ordered_seats, self_matches):
     last = count_matchups(policies, seats, ordered_seats, self_matches) - 1
     found = matchups(np.array([0, last]), policies, seats, ordered_seats, self_matches).tolist()
     if self_matches:
@@ -82,7 +82,7 @@ def rank(policies_of, num_policies, ordered_seats, self_matches):
     kind=st.sampled_from(sorted(ENUMERATED)),
     share=st.fractions(0, 1),
 )
-def test_the_number_of_a_matchup_leads_back_to_it(policies, seats, kind, share):
+def test_number_of_a_matchup_round_trips(policies, seats, kind, share):
     count = count_matchups(policies, seats, *kind)
     if count:
         number = math.floor(share * (count - 1))
@@ -90,9 +90,9 @@ def test_the_number_of_a_matchup_leads_back_to_it(policies, seats, kind, share):
         assert rank(found, policies, *kind) == number
 
 
-def test_fifty_policies_in_four_seats_are_six_and_a_quarter_million():
+def test_fifty_policies_in_four_seats_make_6250000_matchups():
     assert count_matchups(50, 4, ordered_seats=True, self_matches=True) == 6_250_000
 
 
-def test_numbers_up_to_the_last_word_are_exact():
+def test_matchup_numbers_up_to_2_to_the_63_are_exact():
     assert matchups(np.array([2**63 - 1, 2**62]), 2, 63, True, True).tolist() == [[1] * 63, [1] + [0] * 62]

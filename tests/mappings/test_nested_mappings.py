@@ -57,14 +57,14 @@ def color(agent):
 # What a rule does
 
 
-def test_a_team_plays_one_policy_and_teams_draw_as_seats_do():
+def test_teams_have_one_policy_each_drawn_as_for_seats():
     teams = Teams(Uniform(4)).assign(draw_of(["red_0", "blue_0", "red_1", "green_0", "blue_1"], 500))
     assert (teams[:, [0, 1]] == teams[:, [2, 4]]).all()
     seen = {tuple(row) for row in teams[:, [0, 1, 3]].tolist()}
     assert len(seen) == 4**3
 
 
-def test_the_rule_inside_teams_sees_the_teams_in_the_order_of_their_first_agents():
+def test_mapping_inside_teams_gets_teams_in_the_order_of_their_first_agents():
     teams = Teams(Fixed({"x": 1, "y": 2}), {"a": "y", "b": "x", "c": "y"})
     assert teams.assign(draw_of(["a", "b", "c"])).tolist() == [[2, 1, 2]]
 
@@ -76,14 +76,14 @@ def test_every_role_draws_from_its_own_policies():
     assert set(drawn[:, 2:].ravel()) == {7, 8}
 
 
-def test_a_role_rule_sees_the_agents_of_its_role_alone():
+def test_mapping_of_a_role_gets_the_agents_of_its_role():
     roles = Roles({"agent": Fixed({"agent_0": 5, "agent_1": 6}), "adversary": Shared(Uniform(3))})
     drawn = roles.assign(draw_of(["agent_1", "adversary_0", "agent_0", "adversary_1"], 50))
     assert (drawn[:, [0, 2]] == [6, 5]).all()
     assert (drawn[:, 1] == drawn[:, 3]).all()
 
 
-def test_roles_may_be_numbers_and_told_by_a_function():
+def test_roles_may_be_numbers_returned_by_a_function():
     roles = Roles({0: Fixed(4), 1: Fixed(5)}, role_of=lambda agent: agent % 2)
     assert roles.assign(draw_of([3, 4, 5])).tolist() == [[5, 4, 5]]
 
@@ -192,7 +192,7 @@ def test_two_draws_from_four_policies_agree_in_a_quarter_of_the_draws(rule, agen
     assert abs((first == second).mean() - 0.25) < 4 * np.sqrt(0.25 * 0.75 / MANY)
 
 
-def test_a_nested_rule_has_other_bits_than_the_same_rule_alone():
+def test_nested_mapping_has_other_bits_than_the_same_mapping_alone():
     alone = Uniform(4).assign(draw_of(TAG, MANY))
     for rule in (
         Teams(Uniform(4), {a: a for a in TAG}),
@@ -285,7 +285,7 @@ def test_late_agents_keep_policies_of_others(rule, agents, num_seats, late):
         Teams(Focal(Uniform(3), Roles({"red": Uniform(3)}), rotate=False)),
     ],
 )
-def test_these_rules_do_not_need_all_seats(rule):
+def test_needs_all_seats_is_false(rule):
     assert not rule.needs_all_seats
 
 
@@ -300,13 +300,13 @@ def test_these_rules_do_not_need_all_seats(rule):
         Focal(Uniform(3), Balanced(3, 4), rotate=False),
     ],
 )
-def test_these_rules_need_all_seats(rule):
+def test_needs_all_seats_is_true(rule):
     assert rule.needs_all_seats
 
 
 @settings(max_examples=150, deadline=None)
 @given(rule=rules, agents=st.permutations(POOL), num_seats=st.integers(1, 6), data=st.data())
-def test_an_environment_gets_the_same_whichever_others_are_drawn_with_it(rule, agents, num_seats, data):
+def test_assignment_does_not_depend_on_the_environments_drawn_with_it(rule, agents, num_seats, data):
     seats = agents[:num_seats]
     env_index, episode = np.arange(24), np.arange(24) * 7 % 50
     together = rule.assign(Draw.at(1, seats, env_index, episode))
@@ -317,7 +317,7 @@ def test_an_environment_gets_the_same_whichever_others_are_drawn_with_it(rule, a
 
 @settings(max_examples=60, deadline=None)
 @given(rule=rules, agents=st.permutations(POOL))
-def test_a_rule_is_a_value(rule, agents):
+def test_mapping_survives_pickling_and_binding(rule, agents):
     copy = pickle.loads(pickle.dumps(rule, protocol=4)) if "<function " not in repr(rule) else rule
     assert repr(copy) == repr(rule)
     policies = rule.assign(draw_of(agents, 10))
@@ -341,11 +341,11 @@ def test_a_rule_is_a_value(rule, agents):
         (RoundRobin(7), 7),
     ],
 )
-def test_the_size_of_the_population_is_known_where_all_parts_declare_it(rule, size):
+def test_num_policies_is_known_if_all_children_declare_it(rule, size):
     assert rule.num_policies == size
 
 
-def test_a_weights_callable_is_asked_once_in_the_order_of_the_parts():
+def test_weights_callables_are_called_once_in_the_order_of_children():
     names = ["x", "y", "focal", "background", "teams"]
     asked = []
 
@@ -361,7 +361,7 @@ def test_a_weights_callable_is_asked_once_in_the_order_of_the_parts():
     assert asked == names
 
 
-def test_needs_are_those_of_the_parts():
+def test_needs_are_derived_from_children():
     assert Roles({"a": ByEnvIndex(2), "b": Uniform(2)}).needs_env_index
     assert not Roles({"a": ByEnvIndex(2), "b": Uniform(2)}).needs_seed
     assert Teams(PerWorker(2, 1, 1)).needs_seed
@@ -373,7 +373,7 @@ def test_needs_are_those_of_the_parts():
 # Late agents
 
 
-def test_a_late_agent_plays_as_its_team_does_and_a_late_team_is_drawn_for():
+def test_late_agent_gets_the_policy_of_its_team_and_a_late_team_is_drawn():
     script = [("red_0", "blue_0"), ("red_0", "blue_0", "red_1", "green_0", "green_1"), ()]
     for seed in range(20):
         env = pm.wrap(StubParallel(script, possible_agents=None), Teams(Uniform(1000)), seed=seed)
@@ -390,7 +390,7 @@ def test_a_late_agent_plays_as_its_team_does_and_a_late_team_is_drawn_for():
         )
 
 
-def test_a_late_agent_joins_the_end_of_its_role():
+def test_late_agent_joins_the_end_of_its_role():
     script = [("red_0", "blue_0"), ("red_0", "blue_0", "red_1"), ()]
     rule = Roles({"red": Uniform([5, 6, 7], replace=False), "blue": Uniform(4)})
     env = pm.wrap(StubParallel(script, possible_agents=None), rule)
@@ -401,7 +401,7 @@ def test_a_late_agent_joins_the_end_of_its_role():
     assert {env.policy_ids["red_0"], env.policy_ids["red_1"]} < {5, 6, 7}
 
 
-def test_a_late_agent_without_a_role_is_an_error_that_names_it():
+def test_late_agent_without_a_role_raises():
     script = [("red_0",), ("red_0", "pink_0"), ()]
     env = pm.wrap(StubParallel(script, possible_agents=None), Roles({"red": Uniform(4)}))
     env.reset(seed=0)
@@ -438,7 +438,7 @@ def test_groups_are_copied_at_construction():
         (lambda: Roles({"a": Uniform(2)}, "suffix"), ValueError, "role_of must be .* got 'suffix'"),
     ],
 )
-def test_bad_settings_are_refused_at_once(make, error, message):
+def test_invalid_settings_raise_at_construction(make, error, message):
     with pytest.raises(error, match=f"^{message}"):
         make()
 
@@ -463,7 +463,7 @@ def test_bad_settings_are_refused_at_once(make, error, message):
         (Teams(Fixed({"agent": 1})), "policy must hold every agent, got no policy for 'adversary'"),
     ],
 )
-def test_agents_that_a_rule_cannot_serve_are_an_error_at_construction(rule, message):
+def test_agents_that_a_mapping_cannot_serve_raise_at_construction(rule, message):
     with pytest.raises(ValueError, match=message):
         PolicyAssigner(rule, TAG)
 
@@ -503,7 +503,7 @@ class Beyond(PolicyMapping):
     ],
     ids=["teams", "roles", "focal", "background"],
 )
-def test_a_nested_rule_that_breaks_its_promise_is_named(around, inner, error, message):
+def test_invalid_policies_of_a_child_raise_an_error_that_names_it(around, inner, error, message):
     assigner = PolicyAssigner(around(inner), TAG, seed=0)
     with pytest.raises(error, match=message):
         assigner.begin_episodes()

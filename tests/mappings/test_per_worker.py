@@ -29,7 +29,7 @@ def window(rule, worker, block, seed=0):
     block=st.integers(0, 10**6),
     data=st.data(),
 )
-def test_a_worker_plays_the_policies_it_is_told_to_need(policies, envs_per_worker, worker, block, data):
+def test_worker_uses_the_policies_that_needed_returns(policies, envs_per_worker, worker, block, data):
     size = data.draw(st.integers(1, len(policies)))
     rule = PerWorker(policies, size, envs_per_worker)
     needed = rule.needed(0, worker, block)
@@ -48,7 +48,7 @@ def test_one_policy_leaves_and_one_joins_at_every_block():
 
 
 @pytest.mark.parametrize("drift", range(8))
-def test_environments_that_have_drifted_d_blocks_apart_need_d_policies_more(drift):
+def test_environments_d_blocks_apart_need_d_more_policies(drift):
     rule = PerWorker(9, 4, 6)
     blocks = np.array([5, 5, 5, 5 + drift, 5, 5 + drift // 2])
     draw = Draw.at(3, list(range(200)), np.arange(6) + 12, blocks * 10)
@@ -57,7 +57,7 @@ def test_environments_that_have_drifted_d_blocks_apart_need_d_policies_more(drif
     assert set(rule.assign(draw).ravel().tolist()) <= set(needed)
 
 
-def test_over_as_many_blocks_as_policies_each_is_played_in_equally_many_on_every_worker():
+def test_policies_are_in_the_window_equally_often_over_a_full_circle():
     rule = PerWorker(6, 2, 3)
     for worker in range(10):
         played = [policy for block in range(6) for policy in window(rule, worker, block)]
@@ -72,7 +72,7 @@ def test_policies_in_the_window_are_equally_likely_in_every_seat_and_independent
     assert chisquare(np.bincount(places @ [9, 3, 1], minlength=27)).pvalue > MIN_P
 
 
-def test_every_worker_has_an_order_of_its_own():
+def test_workers_have_different_orders():
     rule = PerWorker(4, 1, 1)
     orders = [rule.assign(Draw.at(0, ["a"], range(6000), [block * 10] * 6000))[:, 0] for block in range(4)]
     _, counts = np.unique(np.transpose(orders) @ [64, 16, 4, 1], return_counts=True)
@@ -80,7 +80,7 @@ def test_every_worker_has_an_order_of_its_own():
     assert chisquare(counts).pvalue > MIN_P
 
 
-def test_seeds_give_other_orders():
+def test_seeds_give_different_orders():
     rule = PerWorker(50, 50, 1)
     orders = [rule.needed(seed, 0, 0) for seed in (0, 1, (0, 1))]
     for i in range(3):
@@ -105,20 +105,20 @@ def test_workers_need_exactly_the_announced_policies():
                 assert set(env.policy_ids.values()) <= set(needed)
 
 
-def test_it_tells_for_shared_as_it_stands_alone():
+def test_needed_holds_inside_shared():
     rule = PerWorker(8, 2, 1)
     played = Shared(rule).assign(Draw.at(0, AGENTS, [4] * 50, np.arange(50) * 10))
     assert (played == played[:, :1]).all()
     assert all(row[0] in rule.needed(0, 4, block) for block, row in enumerate(played.tolist()))
 
 
-def test_roles_have_windows_of_their_own():
+def test_roles_have_different_windows():
     rule = Roles({"x": PerWorker(8, 1, 1), "y": PerWorker(8, 1, 1)})
     both = rule.assign(Draw.at(0, ["x_0", "y_0"], np.arange(4000), [0] * 4000))
     assert chisquare(np.bincount(both[:, 0] * 8 + both[:, 1], minlength=64)).pvalue > MIN_P
 
 
-def test_a_late_agent_plays_from_the_window():
+def test_late_agent_gets_a_policy_of_the_window():
     script = [("a",), ("a", "b", "c"), ()]
     rule = PerWorker(9, 2, 1)
     env = pm.wrap(StubParallel(script, possible_agents=None), rule, seed=0, env_index=3)
@@ -144,7 +144,7 @@ def test_a_late_agent_plays_from_the_window():
         (lambda: PerWorker(4, 2, 1).needed(None, 0, 3), TypeError, "seed must be an integer, got None"),
     ],
 )
-def test_bad_settings_are_refused_at_once(make, error, message):
+def test_invalid_settings_raise_at_construction(make, error, message):
     with pytest.raises(error, match=f"^{message}"):
         make()
 
@@ -154,6 +154,6 @@ def test_bad_settings_are_refused_at_once(make, error, message):
     [({"seed": 0}, "env_index must be the index of this environment"), ({"env_index": 0}, "seed must be given")],
 )
 @pytest.mark.parametrize("rule", [PerWorker(4, 2, 2), Teams(PerWorker(4, 2, 2))])
-def test_it_must_know_which_environment_this_is_and_share_a_seed(rule, given, message):
+def test_missing_env_index_or_seed_raises(rule, given, message):
     with pytest.raises(ValueError, match=f"^{message}"):
         PolicyAssigner(rule, AGENTS, **given)

@@ -85,12 +85,12 @@ def test_a_full_cycle_holds_every_matchup_once(policies, num_seats, num_envs, or
         (RoundRobin([7, 8, 9], 2), 3, 27, 14),
     ],
 )
-def test_it_says_how_many_matchups_and_blocks_a_cycle_takes(rule, num_seats, matchups, blocks):
+def test_num_matchups_and_num_blocks_count_a_cycle(rule, num_seats, matchups, blocks):
     assert rule.num_matchups(num_seats) == matchups
     assert rule.num_blocks(num_seats) == blocks
 
 
-def test_after_that_many_blocks_everybody_has_met_whatever_the_order_of_environments():
+def test_num_blocks_suffice_for_all_matchups_in_any_order_of_environments():
     rule = RoundRobin(4, num_envs=3, order="seeded", self_matches=False, ordered_seats=False)
     fns = pm.env_fns(StubParallel, 3, rule, resample_every=1, seed=9)
     met = set()
@@ -102,7 +102,7 @@ def test_after_that_many_blocks_everybody_has_met_whatever_the_order_of_environm
     assert met == set(itertools.combinations(range(4), 2))
 
 
-def test_a_seeded_order_is_another_for_each_seed_and_cycle():
+def test_seeded_order_differs_between_seeds_and_cycles():
     rule = RoundRobin(6, order="seeded")
     orders = [played(rule, 2, np.arange(36) + cycle * 36, seed).tolist() for seed in (0, 1) for cycle in (0, 1)]
     for first, second in itertools.combinations(orders, 2):
@@ -122,13 +122,13 @@ def test_millions_of_matchups_are_neither_built_nor_stored():
     assert peak < 6_250_000 / 8  # a list of them would take a bit each, at the very least
 
 
-def test_a_long_stretch_of_millions_repeats_nothing():
+def test_part_of_a_cycle_of_millions_repeats_no_matchup():
     found = played(RoundRobin(50, order="seeded"), 4, np.arange(100_000) + 3_000_000)
     assert len({tuple(matchup) for matchup in found.tolist()}) == 100_000
 
 
 @pytest.mark.parametrize("order", ["lexicographic", "seeded"])
-def test_as_many_matchups_as_a_word_has_numbers_can_be_played(order):
+def test_2_to_the_63_matchups_are_served(order):
     rule = RoundRobin(2, order=order)
     PolicyAssigner(rule, agents_of(63), seed=0, env_index=0)
     found = played(rule, 63, [0, 1, 2, 2**40])
@@ -147,7 +147,7 @@ def test_as_many_matchups_as_a_word_has_numbers_can_be_played(order):
         (RoundRobin(1000, self_matches=False, ordered_seats=False), 9),
     ],
 )
-def test_more_matchups_than_that_are_an_error(rule, num_seats):
+def test_more_than_2_to_the_63_matchups_raise(rule, num_seats):
     size = rule.num_matchups(num_seats)
     assert size > 2**63
     with pytest.raises(ValueError, match=rf"policies must make at most 2\*\*63 matchups, got {size}"):
@@ -156,7 +156,7 @@ def test_more_matchups_than_that_are_an_error(rule, num_seats):
         played(rule, num_seats, [0])
 
 
-def test_teams_can_meet_and_roles_have_tournaments_of_their_own():
+def test_round_robin_works_inside_teams_and_roles():
     agents = ["red_0", "blue_0", "red_1", "blue_1"]
     draw = Draw.at(0, agents, np.zeros(9, int), np.arange(9) * 10)
     teams = Teams(RoundRobin(3)).assign(draw)
@@ -168,7 +168,7 @@ def test_teams_can_meet_and_roles_have_tournaments_of_their_own():
 
 
 @pytest.mark.parametrize("around", [lambda rule: rule, Teams, lambda rule: Focal(Uniform(2), rule)])
-def test_warmup_episodes_would_cut_the_schedule_short(around):
+def test_warmup_episodes_raise(around):
     rule = around(RoundRobin(3))
     with pytest.raises(ValueError, match=r"warmup_episodes must be 0 for .*RoundRobin.*, got 2"):
         PolicyAssigner(rule, agents_of(2), warmup_episodes=2, seed=0, env_index=0)
@@ -186,12 +186,12 @@ def test_warmup_episodes_would_cut_the_schedule_short(around):
         ({"seed": 0, "env_index": 2}, "env_index must be below num_envs=2 of RoundRobin.*, got 2"),
     ],
 )
-def test_it_must_know_which_environment_this_is_and_share_a_seed(given, message):
+def test_missing_env_index_or_seed_raises(given, message):
     with pytest.raises(ValueError, match=f"^{message}"):
         PolicyAssigner(RoundRobin(3, num_envs=2), agents_of(2), **given)
 
 
-def test_it_must_know_all_seats():
+def test_unknown_seats_raise():
     env = pm.wrap(StubParallel(possible_agents=None), RoundRobin(3), seed=0, env_index=0)
     with pytest.raises(
         ValueError, match="RoundRobin.* needs to know all seats, but the environment has no possible_agents"
@@ -216,7 +216,7 @@ def test_it_must_know_all_seats():
         ),
     ],
 )
-def test_bad_settings_are_refused_at_once(make, error, message):
+def test_invalid_settings_raise_at_construction(make, error, message):
     with pytest.raises(error, match=f"^{message}"):
         make()
 

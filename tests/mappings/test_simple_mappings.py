@@ -73,7 +73,7 @@ def test_repr_of_a_mapping_names_its_class_and_settings_without_addresses(rule):
     assert repr(rule) not in [repr(other) for other in RULES.values() if other is not rule]
 
 
-def test_uniform_without_mixing_plays_one_policy_in_every_seat():
+def test_uniform_without_mixing_assigns_one_policy_to_every_seat():
     policies = Uniform(4, mix=False).assign(draw_of(num_envs=100))
     assert (policies == policies[:, :1]).all()
     assert set(policies.ravel()) == {0, 1, 2, 3}
@@ -83,7 +83,7 @@ def test_uniform_without_mixing_is_shared_uniform():
     np.testing.assert_array_equal(Uniform(4, mix=False).assign(draw_of(50)), Shared(Uniform(4)).assign(draw_of(50)))
 
 
-def test_uniform_without_replacement_plays_no_policy_twice_in_one_environment():
+def test_uniform_without_replacement_assigns_distinct_policies():
     policies = Uniform([3, 5, 8, 13], replace=False).assign(draw_of(num_envs=100))
     assert (np.sort(policies, axis=1) == [3, 5, 8, 13]).all()
 
@@ -92,12 +92,12 @@ def test_uniform_draws_from_the_list_given():
     assert set(Uniform([4, 6]).assign(draw_of(num_envs=50)).ravel()) == {4, 6}
 
 
-def test_by_env_index_plays_policy_i_modulo_policies_in_every_seat():
+def test_by_env_index_assigns_policy_i_modulo_policies_to_every_seat():
     policies = ByEnvIndex([4, 7, 9], num_envs=6).assign(draw_of(num_envs=6))
     assert policies.tolist() == [[4] * 4, [7] * 4, [9] * 4] * 2
 
 
-def test_a_function_is_asked_once_an_environment_with_agents_in_seat_order():
+def test_function_is_called_once_per_environment_with_agents_in_seat_order():
     asked = []
 
     def remember(agents, draw):
@@ -113,7 +113,7 @@ def test_a_function_may_return_numpy_integers():
     assert rule.assign(draw_of()).tolist() == [[2] * 4]
 
 
-def test_a_weights_callable_is_bound_once_in_a_fixed_order_through_nested_rules():
+def test_bind_replaces_weights_callables_once_in_a_fixed_order():
     first, second = (lambda: [1, 0]), (lambda: [0, 1])
     asked = []
     for rule in (Weighted(first), Shared(Weighted(second))):
@@ -145,7 +145,7 @@ def test_a_weights_callable_may_follow_a_population_that_grows():
         (Shared(Uniform(6)), 6),
     ],
 )
-def test_the_size_of_the_population_is_known_where_it_is_declared(rule, size):
+def test_num_policies_is_the_declared_size(rule, size):
     assert rule.num_policies == size
 
 
@@ -203,7 +203,7 @@ def test_the_size_of_the_population_is_known_where_it_is_declared(rule, size):
         (lambda: Shared(4), TypeError, "mapping must be a PolicyMapping, got 4"),
     ],
 )
-def test_bad_settings_are_refused_at_construction(make, error, message):
+def test_invalid_settings_raise_at_construction(make, error, message):
     with pytest.raises(error, match=f"^{message}"):
         make()
 
@@ -216,7 +216,7 @@ def test_bad_settings_are_refused_at_construction(make, error, message):
         (Shared(Fixed({"b": 0})), "policy must hold every agent, got no policy for 'a'"),
     ],
 )
-def test_agents_that_a_rule_cannot_serve_are_refused(rule, message):
+def test_agents_that_a_mapping_cannot_serve_raise(rule, message):
     with pytest.raises(ValueError, match=f"^{message}"):
         rule.check(tuple(AGENTS))
 
@@ -232,7 +232,7 @@ def test_agents_that_a_rule_cannot_serve_are_refused(rule, message):
         ({"a": 0, "b": 4, "c": 2, "d": 0}, ValueError, "the policy of agent 'b' must be from 0 to 3, got 4"),
     ],
 )
-def test_a_bad_answer_of_a_function_is_refused(answer, error, message):
+def test_invalid_return_value_of_a_function_raises(answer, error, message):
     with pytest.raises(error, match=f"^{message}"):
         FromFunction(lambda agents, draw: answer, num_policies=4).assign(draw_of())
 
@@ -266,7 +266,7 @@ def test_settings_are_kept_as_plain_values(kind, given, plain):
         assert not isinstance(value, (np.generic, np.ndarray)), rule
 
 
-def test_settings_stay_as_they_were_given():
+def test_settings_are_copied_at_construction():
     policy = {"a": 3}
     rule = Fixed(policy)
     policy["a"] = 0
@@ -274,7 +274,7 @@ def test_settings_stay_as_they_were_given():
 
 
 @pytest.mark.parametrize("size", [None, 2**31, 2**40])
-def test_the_last_index_is_the_highest_of_32_bits(size):
+def test_largest_policy_is_the_largest_int32(size):
     class Last(PolicyMapping):
         num_policies = size
         policy = 2**31 - 1
@@ -294,7 +294,7 @@ def test_an_error_at_a_draw_names_all_environments_that_drew():
         checked_assign(Uniform(1, replace=False), draw_of(num_envs=3))
 
 
-def test_numbers_functions_and_mappings_may_be_handed_in_as_a_mapping():
+def test_as_mapping_accepts_numbers_functions_and_mappings():
     rule = Fixed(1)
     assert as_mapping(rule) is rule
     assert as_mapping(np.int64(3)) == Uniform(3)
@@ -302,7 +302,7 @@ def test_numbers_functions_and_mappings_may_be_handed_in_as_a_mapping():
 
 
 @pytest.mark.parametrize("value", [None, 2.5, True, Uniform, [0, 1]])
-def test_anything_else_is_no_mapping(value):
+def test_as_mapping_of_other_values_raises(value):
     with pytest.raises(TypeError, match="mapping must be"):
         as_mapping(value)
 
@@ -325,7 +325,7 @@ def test_cached_attributes_are_not_settings():
     assert repr(rule) == before == "Lazy(size=3)"
 
 
-def test_a_field_that_is_no_argument_is_no_setting():
+def test_field_without_init_is_left_out_of_repr():
     @dataclass(frozen=True)
     class Squared(PolicyMapping):
         size: int
@@ -340,7 +340,7 @@ def test_a_field_that_is_no_argument_is_no_setting():
     assert repr(Squared(3)) == "Squared(3)"
 
 
-def test_a_subclass_of_a_rule_is_told_apart_by_its_own_settings():
+def test_repr_of_a_subclass_shows_its_own_settings():
     class Biased(Uniform):
         def __init__(self, size, bias):
             super().__init__(size)
@@ -351,7 +351,7 @@ def test_a_subclass_of_a_rule_is_told_apart_by_its_own_settings():
 
 
 @pytest.mark.filterwarnings("error")
-def test_huge_weights_are_weighed_and_not_added_up_to_infinity():
+def test_huge_weights_do_not_overflow():
     policies = Weighted([1e308, 1e308, 1e308]).assign(draw_of(num_envs=500))
     assert set(policies.ravel().tolist()) == {0, 1, 2}
     rows = Focal(Fixed(1), Weighted([[1e308, 1e308], [1e-300, 1e-300]]), rotate=False)

@@ -54,7 +54,7 @@ def test_repr_of_a_mapping_is_its_text_form(mapping, text):
     "text",
     ["", "Uniform(", "open('x')", "__import__('os')", "Uniform(4).assign", "Uniform(0)", "Uniform(1, 2, 3, 4)"],
 )
-def test_text_that_is_not_a_mapping_is_refused(text):
+def test_text_that_is_not_a_mapping_raises(text):
     with pytest.raises(ValueError):
         mapping_from_text(text)
 

@@ -43,7 +43,7 @@ def test_each_focal_policy_meets_opponents_by_its_own_row():
 
 
 @pytest.mark.parametrize("rotate", [False, True])
-def test_a_row_draws_just_as_a_vector_does(rotate):
+def test_row_of_a_matrix_draws_as_a_vector(rotate):
     by_row = Focal(Fixed(1), Weighted(MATRIX), rotate=rotate).assign(draw_of(500))
     by_vector = Focal(Fixed(1), Weighted(MATRIX[1]), rotate=rotate).assign(draw_of(500))
     np.testing.assert_array_equal(by_row, by_vector)
@@ -66,7 +66,7 @@ NAMES = ("x_0", "x_1", "y_0", "y_1")
     ids=["itself", "shared", "teams", "roles", "deeper"],
 )
 @pytest.mark.parametrize("rotate", [False, True])
-def test_the_row_reaches_a_rule_however_deep_in_the_background(background, rotate):
+def test_row_of_the_focal_policy_reaches_nested_weights(background, rotate):
     policies = Focal(Uniform(6), background, rotate=rotate).assign(draw_of(300, NAMES))
     is_focal = policies < 10
     assert (np.count_nonzero(is_focal, axis=1) == 1).all()
@@ -75,21 +75,21 @@ def test_the_row_reaches_a_rule_however_deep_in_the_background(background, rotat
     assert set(focal.ravel()) == set(range(6))
 
 
-def test_of_several_focal_seats_the_first_gives_the_row():
+def test_first_of_several_focal_seats_selects_the_row():
     for rotate in (False, True):
         policies = Focal(Uniform(6), MARKED, num_focal=2, rotate=rotate).assign(draw_of(300))
         first = policies[np.arange(300), np.argmax(policies < 10, axis=1)]
         assert (policies[policies >= 10].reshape(300, 2) == first[:, None] + 10).all()
 
 
-def test_a_focal_rule_inside_the_background_has_a_row_of_its_own():
+def test_inner_focal_selects_the_row_of_its_background():
     inner = Focal(Fixed(5), MARKED, rotate=False)
     policies = Focal(Fixed(2), inner, rotate=False).assign(draw_of(5))
     assert (policies == [2, 5, 15, 15]).all()
 
 
 @pytest.mark.parametrize("around", [Shared, lambda rule: Roles({"x": rule}, lambda agent: "x")], ids=["blind", "names"])
-def test_a_focal_part_inside_the_background_is_drawn_by_the_outer_row(around):
+def test_focal_child_of_an_inner_focal_uses_the_outer_row(around):
     inner = Focal(around(MARKED), Fixed(20), num_focal=2)
     policies = np.sort(Focal(Uniform(6), inner).assign(draw_of(200)), axis=1)
     focal = policies[:, :1]
@@ -98,7 +98,7 @@ def test_a_focal_part_inside_the_background_is_drawn_by_the_outer_row(around):
     assert (policies[:, 3] == 20).all()
 
 
-def test_teams_around_the_whole_play_by_teams():
+def test_matrix_works_inside_teams():
     policies = Teams(Focal(Uniform(6), MARKED)).assign(draw_of(200, NAMES))
     assert (policies[:, [0, 2]] == policies[:, [1, 3]]).all()
     assert (abs(policies[:, 0] - policies[:, 2]) == 10).all()
@@ -121,7 +121,7 @@ def test_prioritised_self_play_follows_the_ledger_at_every_draw():
     assert {tuple(pair) for pair in after.tolist()} == {(0, 2), (1, 3)}
 
 
-def test_a_draw_asks_for_a_matrix_once_and_keeps_it_for_late_agents_even_after_a_restart(tmp_path):
+def test_matrix_callable_is_called_once_per_draw_also_for_late_agents_after_a_restart(tmp_path):
     weights = [np.eye(3), np.eye(3)[::-1]]
     asked = []
 
@@ -219,20 +219,34 @@ def test_late_agent_is_drawn_by_its_row_whatever_the_size_of_the_other_rows(huge
 
 
 @pytest.mark.parametrize("row", [0, 1])
-def test_a_draw_on_the_edge_of_two_policies_is_the_upper_one_that_has_weight(row):
+def test_draw_on_a_boundary_gives_the_upper_policy_with_weight(row):
     draw = draw_of().against(np.array([row]))
     draw.uniform = lambda stream=0: np.array([[0.0, 0.25, 0.5, 1 - 2**-53]])
     assert Weighted([[0, 1, 0, 1, 0], [1, 1, 1, 1, 0]]).assign(draw).tolist() == [[[1, 1, 3, 3], [0, 1, 2, 3]][row]]
 
 
-def test_columns_are_the_policies_and_rows_the_focal_indices():
+def test_columns_are_policies_and_rows_are_focal_policies():
     rule = Weighted([[1, 0], [0, 1]], policies=[7, 4])
     assert (Focal(Fixed(1), rule, rotate=False).assign(draw_of(3)) == [1, 4, 4, 4]).all()
     assert Weighted(MATRIX).num_policies == 4
     assert rule.num_policies is None
 
 
-def test_a_matrix_is_a_setting_that_describes_itself():
+def test_weights_are_equal_to_the_same_weights_only():
+    weights = lambda: [1, 1]  # noqa: E731
+    assert Weighted(weights) == Weighted(weights)
+    assert Weighted(weights) != Weighted(lambda: [1, 1])
+    assert Weighted([1, 1]) != Uniform(2)
+
+
+def test_repr_of_a_large_matrix_is_short_and_tells_matrices_apart():
+    one, other = np.eye(40), np.eye(40)[::-1]
+    assert len(repr(Weighted(one))) < 100
+    assert repr(Weighted(one)) == repr(Weighted(one.tolist()))
+    assert repr(Weighted(one)) != repr(Weighted(other))
+
+
+def test_matrix_has_repr_equality_and_hash():
     assert Weighted([[1, 0], [0, 1]]) == Weighted(np.eye(2))
     assert repr(Weighted([[1, 0], [0, 1]])) == "Weighted([[1, 0], [0, 1]])"
     assert hash(Weighted(np.eye(2))) == hash(Weighted(np.eye(2)))
@@ -248,7 +262,7 @@ def test_a_matrix_is_a_setting_that_describes_itself():
         ([[]], None, ValueError, r"weights must be a vector, .* got shape \(1, 0\)"),
     ],
 )
-def test_a_bad_matrix_is_refused_at_once_or_from_a_callable_at_the_draw(weights, policies, error, message):
+def test_invalid_matrix_raises_at_construction_or_at_the_draw(weights, policies, error, message):
     with pytest.raises(error, match=f"^{message}"):
         Weighted(weights, policies)
     assigner = PolicyAssigner(Focal(Fixed(0), Weighted(lambda: weights, policies)), AGENTS, seed=0)
@@ -257,7 +271,7 @@ def test_a_bad_matrix_is_refused_at_once_or_from_a_callable_at_the_draw(weights,
     assert assigner.episode.tolist() == [-1]
 
 
-def test_rows_of_different_lengths_are_refused():
+def test_rows_of_different_lengths_raise():
     with pytest.raises(TypeError, match=r"weights must be a vector or a matrix of numbers, got \[\[1, 0\], \[1\]\]"):
         Weighted([[1, 0], [1]])
 
@@ -272,7 +286,7 @@ def test_rows_of_different_lengths_are_refused():
         Teams(Focal(Shared(Weighted(MATRIX)), Uniform(2)), dict.fromkeys(AGENTS, 0)),
     ],
 )
-def test_a_matrix_outside_of_focal_is_an_error_at_construction_that_says_so(rule):
+def test_matrix_outside_of_focal_raises_at_construction(rule):
     assert rule.needs_focal
     with pytest.raises(ValueError, match="weights must be a vector outside of the background of Focal"):
         PolicyAssigner(rule, AGENTS)
@@ -280,7 +294,7 @@ def test_a_matrix_outside_of_focal_is_an_error_at_construction_that_says_so(rule
         rule.assign(draw_of())
 
 
-def test_a_callable_that_returns_a_matrix_outside_of_focal_is_an_error_at_the_draw():
+def test_callable_that_returns_a_matrix_outside_of_focal_raises_at_the_draw():
     assigner = PolicyAssigner(Weighted(lambda: MATRIX), AGENTS, seed=0)
     with pytest.raises(
         ValueError, match=r"Weighted.* failed at the draw of environment 0, episode 0: weights must be a vector"
@@ -294,14 +308,14 @@ def test_other_rules_need_no_focal_policy(rule):
 
 
 @pytest.mark.parametrize("focal", [Fixed(3), FromFunction(lambda agents, draw: dict.fromkeys(agents, 3))])
-def test_a_focal_policy_without_a_row_is_an_error_that_names_it(focal):
+def test_focal_policy_without_a_row_raises(focal):
     assigner = PolicyAssigner(Focal(focal, Weighted(MATRIX)), AGENTS, seed=0, env_index=5)
     message = r"weights must have a row that is not .* got shape \(3, 4\) for focal policy 3 in environment 5"
     with pytest.raises(ValueError, match=f"^Focal.* failed at the draw of environment 5, episode 0: .*{message}"):
         assigner.begin_episodes()
 
 
-def test_a_row_of_zeros_is_an_error_when_its_focal_policy_is_drawn():
+def test_row_of_zeros_raises_when_its_focal_policy_is_drawn():
     matrix = [[1, 0], [0, 0]]
     draw = Draw.at(0, ["a", "b"], env_index=[0], episode=[0])
     assert Focal(Fixed(0), Weighted(matrix)).assign(draw).tolist() == [[0, 0]]
@@ -309,7 +323,7 @@ def test_a_row_of_zeros_is_an_error_when_its_focal_policy_is_drawn():
         Focal(Fixed(1), Weighted(matrix)).assign(draw)
 
 
-def test_of_many_environments_the_first_whose_focal_policy_has_no_row_is_named():
+def test_error_names_the_first_environment_whose_focal_policy_has_no_row():
     draw = Draw.at(0, AGENTS, env_index=[6, 7, 8], episode=[0, 0, 0]).against(np.array([2, 4, 5]))
     with pytest.raises(ValueError, match=r"got shape \(3, 4\) for focal policy 4 in environment 7$"):
         Weighted(MATRIX).assign(draw)

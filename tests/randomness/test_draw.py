@@ -59,12 +59,12 @@ def test_uniform_and_integers_are_the_bits_scaled():
 
 
 @given(st.integers(1, 2**31 - 1))
-def test_the_largest_bits_are_never_rounded_up_to_the_number_of_policies(high):
+def test_integers_of_the_largest_bits_stay_below_high(high):
     assert int((2**53 - 1) * (high * 2.0**-53)) == high - 1  # the product that `integers` takes
 
 
 @pytest.mark.parametrize("stream", [-1, MAX_STREAM + 1, 1.5, True])
-def test_a_stream_out_of_range_is_refused(stream):
+def test_stream_out_of_range_raises(stream):
     with pytest.raises((TypeError, ValueError), match="^stream must be"):
         Draw.at(0, ["a"], [0], [0]).bits(stream)
 
@@ -101,13 +101,13 @@ def test_invalid_draw_arguments_raise(call, error, message):
         call(Draw.at(0, ["a", "b"], [0], [0]))
 
 
-def test_no_environment_draws_nothing():
+def test_draw_of_no_environment_is_empty():
     draw = Draw.at(0, ["a", "b"], [], [])
     assert Uniform(4).assign(draw).shape == (0, 2)
     assert draw.env_index.dtype == draw.episode.dtype == np.int64
 
 
-def test_a_child_has_bits_of_its_own_for_each_key_and_depth():
+def test_children_have_different_bits_for_each_key_and_depth():
     draw = Draw.at(8, AGENTS[:2], [0], [0])
     children = [
         draw,
@@ -125,7 +125,7 @@ def test_a_child_has_bits_of_its_own_for_each_key_and_depth():
     assert len(set(words)) == len(words)
 
 
-def test_a_child_may_have_seats_of_its_own_numbered_from_zero():
+def test_child_with_agents_has_seats_numbered_from_zero():
     draw = Draw.at(8, AGENTS[:9], [0], [0]).select([5, 6])
     teams = draw.child("teams", agents=["red", "blue", "green"])
     assert (teams.agents, teams.num_seats) == (("red", "blue", "green"), 3)
@@ -133,7 +133,7 @@ def test_a_child_may_have_seats_of_its_own_numbered_from_zero():
     np.testing.assert_array_equal(same_seats.bits(), Draw.at(8, AGENTS, [0], [0]).child("teams").bits()[:, [5, 6]])
 
 
-def test_a_childs_bits_are_the_same_in_every_process_and_for_numpys_integers():
+def test_bits_of_a_child_are_equal_in_every_process_and_for_numpy_integers():
     here = Draw.at(8, ["a"], [0], [0]).child("red", 3).bits().tolist()
     assert Draw.at(8, ["a"], [0], [0]).child("red", np.int64(3)).bits().tolist() == here
     code = "from pz_policymap import Draw; print(Draw.at(8, ['a'], [0], [0]).child('red', 3).bits().tolist())"
@@ -144,7 +144,7 @@ def test_a_childs_bits_are_the_same_in_every_process_and_for_numpys_integers():
         assert run.stdout.strip() == str(here)
 
 
-def test_the_draw_of_one_environment_has_plain_numbers_and_a_generator_that_begins_anew_each_time():
+def test_env_draw_has_plain_numbers_and_a_generator_that_restarts():
     draw = Draw.at(4, ["a"], [6, 7], [20, 30])
     first, second = draw.environments()
     assert (first.env_index, first.episode, first.block) == (6, 20, 2)
@@ -156,7 +156,7 @@ def test_the_draw_of_one_environment_has_plain_numbers_and_a_generator_that_begi
 
 
 @pytest.mark.parametrize("seed", [-1, 1.5, None, True, "1", [], [1, -1]])
-def test_a_seed_that_is_none_is_refused(seed):
+def test_invalid_seed_raises(seed):
     with pytest.raises((TypeError, ValueError), match="seed"):
         Draw.at(seed, ["a"], [0], [0])
 
@@ -166,3 +166,13 @@ def test_selected_seats_keep_their_bits_in_narrowed_draws():
     some = whole.select([5, 2])
     np.testing.assert_array_equal(some.only(np.array([2, 0])).bits(), whole.bits()[[2, 0]][:, [5, 2]])
     np.testing.assert_array_equal(some.against(np.array([1, 1, 1])).bits(), whole.bits()[:, [5, 2]])
+
+
+def test_repr_of_a_draw_is_short_and_shows_seed_agents_and_counters():
+    assert repr(Draw.at(3, ["a", "b"], [4], [20])) == "Draw(seed=3, agents=['a', 'b'], env_index=[4], episode=[20])"
+    assert len(repr(Draw.at(0, range(1000), range(1000), [0] * 1000))) < 200
+
+
+def test_env_draw_has_the_agents_and_a_repr_without_addresses():
+    (draw,) = Draw.at(0, ["a", "b"], [4], [20]).environments()
+    assert repr(draw) == "EnvDraw(agents=('a', 'b'), env_index=4, episode=20, block=2)"

@@ -39,7 +39,7 @@ def swap_or_not(position, size, key, rounds=32):
 
 @settings(deadline=None)
 @given(size=st.integers(1, 2**63), key=st.integers(0, WORD), data=st.data())
-def test_it_is_the_shuffle_of_the_paper(size, key, data):
+def test_permutation_equals_the_shuffle_of_the_paper(size, key, data):
     position = data.draw(st.integers(0, size - 1))
     found = permuted(np.array([position]), size, np.array([key], np.uint64))
     assert found.tolist() == [swap_or_not(position, size, key)]
@@ -55,13 +55,13 @@ def test_positions_and_keys_broadcast():
 
 @settings(max_examples=60, deadline=None)
 @given(size=st.integers(1, 3000), key=st.integers(0, WORD))
-def test_every_place_is_taken_once_whatever_the_size(size, key):
+def test_permutation_is_a_bijection_for_any_size(size, key):
     places = permuted(np.arange(size), size, np.array([key], np.uint64))
     assert np.sort(places).tolist() == list(range(size))
 
 
 @pytest.mark.parametrize("size", range(1, 70))
-def test_every_place_is_taken_once_at_each_small_size(size):
+def test_permutation_is_a_bijection_for_each_small_size(size):
     places = permuted(np.arange(size)[None], size, keys_of(50)[:, None])
     assert (np.sort(places, axis=1) == np.arange(size)).all()
 
@@ -76,7 +76,7 @@ def test_all_permutations_of_a_small_size_are_equally_likely(size):
 
 @pytest.mark.parametrize("size", [8, 17, 64])
 @pytest.mark.parametrize("pair", [(0, 1), (1, 2), (0, 7)])
-def test_two_positions_go_to_all_pairs_of_places_alike(size, pair):
+def test_pairs_of_positions_are_uniform_over_pairs_of_places(size, pair):
     first, second = permuted(np.array([pair]), size, keys_of(200_000)[:, None]).T
     counts = np.bincount(first * size + second, minlength=size**2).reshape(size, size)
     assert counts.diagonal().sum() == 0
@@ -110,10 +110,10 @@ def test_batched_keys_and_positions_equal_single_ones():
 
 
 @pytest.mark.parametrize("position", [-1, 5, 2**62])
-def test_a_position_out_of_range_is_refused(position):
+def test_position_out_of_range_raises(position):
     with pytest.raises(ValueError, match=r"positions must be from 0 to 4, got"):
         permuted(np.array([0, position]), 5, keys_of(1))
 
 
-def test_nothing_in_gives_nothing_out():
+def test_permutation_of_no_positions_is_empty():
     assert permuted(np.empty((0, 4), np.int64), 9, np.empty((0, 1), np.uint64)).shape == (0, 4)

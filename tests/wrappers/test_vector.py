@@ -751,6 +751,27 @@ class Rows(ScriptedVector):
 
 
 class TestRows:
+    @pytest.mark.parametrize("mode", MODES)
+    @pytest.mark.parametrize("rows", [(0, 2), (1, 0, 3, 2), (3,)])
+    def test_batch_of_named_rows_has_the_tags_of_its_rows(self, rows, mode):
+        script = [[0], [3], [1, 2], [], [0, 1, 2, 3], [3], [2]]
+        whole, part = (Rows(4, script, mode) for _ in range(2))
+        part.rows = rows
+        seen = set()
+        env, of_part = (pm.wrap(bare, 1000, seed=0, resample_every=1) for bare in (whole, part))
+        for expected, infos in [(env.reset()[1], of_part.reset()[1])] + [
+            (env.step(0)[4], of_part.step(0)[4]) for _ in range(10)
+        ]:
+            tag = infos["policy_id"]
+            assert tag.tolist() == expected["policy_id"][list(rows)].tolist()
+            assert not tag.flags.writeable
+            assert infos["_policy_id"].tolist() == [True] * len(rows)
+            if "final_info" in expected and "final_info" in infos:
+                final, of_all = infos["final_info"], expected["final_info"]
+                assert final["policy_id"].tolist() == of_all["policy_id"][list(rows)].tolist()
+            seen.add(tuple(tag.tolist()))
+        assert (len(seen) == 1) == (mode == DISABLED)
+
     @pytest.mark.parametrize("wrapper", [None, "recorder"])
     @pytest.mark.parametrize(
         ("rows", "match"),
@@ -758,7 +779,7 @@ class TestRows:
     )
     def test_batch_with_other_rows_raises_at_reset_and_step(self, rows, match, wrapper):
         bare = Rows(4)
-        env = pm.wrap(bare, 4, seed=0)
+        env = pm.wrap(bare, 4, seed=0, agents=None if wrapper else 2)
         if wrapper == "recorder":
             env = pm.record_results(env, [].append)
         env.reset()
@@ -768,7 +789,16 @@ class TestRows:
             env.step(0)
         with pytest.raises(ValueError, match=match):
             env.reset()
-        assert env.assigner.episode.tolist() == [0] * 4
+        assert set(env.assigner.episode.tolist()) == {int(wrapper == "recorder")}
+
+    @pytest.mark.parametrize("rows", [(3, 4), (1, 1)])
+    def test_batch_of_unknown_or_repeated_rows_raises(self, rows):
+        bare = Rows(4)
+        env = pm.wrap(bare, 4, seed=0)
+        env.reset()
+        bare.step = lambda actions: (*[np.zeros(2, bool)] * 4, {"env_id": np.array(rows)})
+        with pytest.raises(ValueError, match=r"infos\['env_id'\] must be"):
+            env.step(0)
 
     def test_infos_with_missing_rows_raise(self):
         with pytest.raises(ValueError, match="infos must have 3 entries, one per row, got 2"):
