@@ -17,7 +17,8 @@ nox.options.sessions = [
 TORCH = "torch==2.13.0"
 JAX = "jax==0.10.2"
 NEED_A_FRAMEWORK = {
-    "agilerl_recipe", "rllib_population", "sb3_self_play", "tianshou_recipe", "torchrl_recipe", "train_population_ppo",
+    "agilerl_recipe", "rllib_league", "rllib_population", "sb3_self_play", "tianshou_recipe", "torchrl_recipe",
+    "train_population_ppo",
 }  # fmt: skip
 TEST_TOOLS = ("cloudpickle", "hypothesis", "joblib", "pytest", "pytest-xdist", "rich", "scipy")
 
@@ -107,8 +108,9 @@ def rllib(session: nox.Session) -> None:
     session.install("ray[rllib]==2.60.0", TORCH, "mpe2", "pettingzoo", "pytest", "pytest-benchmark", "rich", "pdoc>=15")
     session.install("--no-deps", ".")
     options = ("--override-ini=addopts=", "--import-mode=importlib", "--doctest-modules")
-    tests = ("tests/frameworks/test_rllib.py", "pz_policymap/adapters/rllib")
-    session.run("python", "-m", "pytest", "-q", *options, *tests, *session.posargs)
+    tests = [f"tests/frameworks/test_rllib{part}.py" for part in ("", "_self_play")]
+    session.run("python", "-m", "pytest", "-q", *options, *tests, "pz_policymap/adapters/rllib", *session.posargs)
+    session.run("python", "examples/rllib_league.py")
     measured = ("--benchmark-quiet", "-k", "rllib", "tests/benchmarks/test_drawing.py")
     session.run("python", "-m", "pytest", "-q", *options, *measured)
     _pages(session, "error::UserWarning:pdoc", "pz_policymap.adapters.rllib")  # cannot be imported without Ray
@@ -146,11 +148,12 @@ def torch(session: nox.Session) -> None:
 
 @nox.session
 def stable_baselines3(session: nox.Session) -> None:
-    """Tests `LearnerEnv` in Stable-Baselines3, and the self-play example."""
+    """Tests `LearnerEnv` and self-play in Stable-Baselines3, and the self-play example."""
     session.install(".[sb3,demo]", "stable-baselines3==2.9.2", "sb3-contrib==2.9.2", TORCH, "pytest", "pdoc>=15")
     options = ("--override-ini=addopts=", "--import-mode=importlib")
-    tests = ("tests/frameworks/test_stable_baselines3.py", "pz_policymap/adapters/stable_baselines3.py")
-    session.run("python", "-m", "pytest", "-q", "--doctest-modules", *options, *tests)
+    tests = [f"tests/frameworks/test_stable_baselines3{part}.py" for part in ("", "_self_play")]
+    adapter = ("--doctest-modules", "pz_policymap/adapters/stable_baselines3")
+    session.run("python", "-m", "pytest", "-q", *options, *adapter, *tests)
     _pages(session, "error::UserWarning:pdoc", "pz_policymap.adapters.stable_baselines3")
 
 

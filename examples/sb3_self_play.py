@@ -6,28 +6,27 @@
 
 A snapshot of the learner joins the opponents every few rollouts. Opponent and seats are resampled for each game: one of
 two simple policies, or a snapshot, chosen by `pfsp` (those not beaten yet) or `latest` (recent ones). At the end the
-learner plays against all opponents.
+learner plays against all opponents. With `--folder run`, a run that was stopped continues.
 """
 
 import argparse
-import io
 import random
 import time
+from functools import partial
 
 import numpy as np
 import torch
 from matplotlib.figure import Figure
 from pettingzoo.classic import connect_four_v3
 from sb3_contrib import MaskablePPO
-from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
-from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
 
 import pz_policymap as pm
+from pz_policymap.adapters.stable_baselines3 import SelfPlay, SelfPlayEnv
 
-LEARNER, RANDOM, GREEDY, FIRST_SNAPSHOT = range(4)
-SHARES = {RANDOM: 0.2, GREEDY: 0.4}  # of the games; the rest is for snapshots
+LEARNER, RANDOM, GREEDY, FIRST_SNAPSHOT = range(4)  # policy ids
+SHARES = {"random": 0.2, "greedy": 0.4, "snapshots": 0.4}  # of the games
 NUM_ENVS, STEPS = 8, 128  # a rollout is their product
 
 CELLS = np.arange(42).reshape(6, 7)  # row by row from the top
@@ -83,75 +82,45 @@ def greedy_player(observation, agent, info):
     return random_player(observation, agent, info)
 
 
-def game(opponents, payoff, mapping):
-    """Returns connect four as a single-agent environment for the learner; records all results."""
-    env = pm.wrap(connect_four_v3.raw_env(), mapping, resample_every=1)  # raw: masked actions need no checks
-    return pm.LearnerEnv(pm.record_results(env, payoff), opponents, learner=LEARNER)
+def game(mapping, policies):
+    """Returns connect four as a single-agent environment for the learner."""
+    env = connect_four_v3.raw_env()  # raw: masked actions need no checks
+    return SelfPlayEnv(pm.wrap(env, mapping, resample_every=1), policies)
 
 
-class SelfPlay(BaseCallback):
-    """Adds snapshots of the learner, and updates opponents and mapping between rollouts."""
-
-    def __init__(self, payoff, opponents, rollouts_per_snapshot, matchmaking):
-        super().__init__()
-        self.payoff, self.opponents = payoff, opponents
-        self.rollouts_per_snapshot, self.matchmaking = rollouts_per_snapshot, matchmaking
-        self.rollouts, self.steps = 0, []
-
-    def mapping(self):
-        """Returns the mapping: the learner in one seat, a weighted opponent in the other."""
-        rates = self.payoff.win_rates[LEARNER, FIRST_SNAPSHOT:]
-        snapshots = pm.pfsp(rates, floor=0.1) if self.matchmaking == "pfsp" else pm.latest(len(rates))
-        weights = [0.0, *SHARES.values(), *(1.0 - sum(SHARES.values())) * snapshots]
-        return pm.Focal(pm.Fixed(LEARNER), pm.Weighted(weights))
-
-    def _on_rollout_start(self):
-        if self.rollouts % self.rollouts_per_snapshot == 0 and self.rollouts:
-            index = FIRST_SNAPSHOT + len(self.steps)
-            self.payoff.grow(index + 1)
-            # A trained policy cannot be deep-copied, so save and load it.
-            file = io.BytesIO()
-            self.model.policy.save(file)
-            file.seek(0)
-            self.opponents[index] = MaskableActorCriticPolicy.load(file)
-            self.steps.append(self.num_timesteps)
-        self.rollouts += 1
-        # Needed if the environments run in other processes (SubprocVecEnv).
-        self.training_env.env_method("set_policies", self.opponents)
-        self.training_env.env_method("set_mapping", self.mapping())
-
-    def _on_step(self):
-        return True
-
-
-def train(matchmaking="pfsp", rollouts=30, snapshot_every=3, seed=0):
-    """Returns the learner, its opponents by policy index, and the step of each snapshot."""
-    opponents = {RANDOM: random_player, GREEDY: greedy_player}
-    payoff = pm.Payoff(FIRST_SNAPSHOT, decay=0.98)
-    self_play = SelfPlay(payoff, opponents, snapshot_every, matchmaking)
-    envs = DummyVecEnv([lambda: game(opponents, payoff, self_play.mapping()) for _ in range(NUM_ENVS)])
-    network = {"features_extractor_class": Lines, "net_arch": [64], "activation_fn": torch.nn.ReLU}
-    model = MaskablePPO(
-        "MlpPolicy",
-        VecMonitor(envs),
-        n_steps=STEPS,
-        batch_size=256,
-        n_epochs=10,
-        learning_rate=lambda left: 2e-3 * left,
-        ent_coef=0.005,
-        gamma=0.97,
-        policy_kwargs=network,
-        seed=seed,
-        device="cpu",
-    )
-    model.learn(rollouts * NUM_ENVS * STEPS, callback=self_play, progress_bar=True)
-    return model, opponents, self_play.steps
+def train(matchmaking="pfsp", rollouts=40, snapshot_every=4, seed=0, folder=None):
+    """Returns the learner and its self-play, which holds the opponents."""
+    rule = partial(pm.pfsp, floor=0.1) if matchmaking == "pfsp" else "latest"
+    learner = pm.PoolLearner("learner", SHARES, rule, every=snapshot_every * NUM_ENVS * STEPS)
+    pool = pm.SnapshotPool([learner], fixed=["random", "greedy"])
+    payoff = pm.Payoff(pool.num_policies, decay=0.98)
+    self_play = SelfPlay(pool, payoff, {"random": random_player, "greedy": greedy_player}, folder=folder)
+    envs = VecMonitor(DummyVecEnv([partial(game, pool.last_mapping, self_play.policies)] * NUM_ENVS))
+    if self_play.saved:
+        model = self_play.resume(MaskablePPO, envs)
+    else:
+        model = MaskablePPO(
+            "MlpPolicy",
+            envs,
+            n_steps=STEPS,
+            batch_size=256,
+            n_epochs=10,
+            learning_rate=lambda left: 2e-3 * left,
+            ent_coef=0.005,
+            gamma=0.97,
+            policy_kwargs={"features_extractor_class": Lines, "net_arch": [64], "activation_fn": torch.nn.ReLU},
+            seed=seed,
+            device="cpu",
+        )
+    left = rollouts * NUM_ENVS * STEPS - model.num_timesteps
+    model.learn(left, callback=self_play, reset_num_timesteps=False, progress_bar=True)
+    return model, self_play
 
 
 def play(model, opponents, opponent, games):
     """Returns the number of games won and drawn; the learner moves first in every other game."""
-    payoff = pm.Payoff(max(opponents) + 1)
-    env = game(opponents, payoff, pm.Focal(pm.Fixed(LEARNER), pm.Fixed(opponent)))
+    env = game(pm.Focal(pm.Fixed(LEARNER), pm.Fixed(opponent)), opponents)
+    payoff = pm.Payoff(opponent + 1)
     for number in range(games):
         seats = env.env.possible_agents[:: 1 if number % 2 else -1]
         matchup = dict(zip(seats, (LEARNER, opponent), strict=True))
@@ -160,6 +129,8 @@ def play(model, opponents, opponent, games):
         while not over:
             action, _ = model.predict(observation, action_masks=env.action_masks(), deterministic=True)
             observation, _, over, _, _ = env.step(int(action))
+    for episode in env.take_episodes():
+        payoff.record(episode)
     return int(payoff.wins[LEARNER, opponent]), int(payoff.draws[LEARNER, opponent])
 
 
@@ -198,6 +169,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--opponents", choices=["pfsp", "latest"], default="pfsp", help="how snapshots are chosen")
     parser.add_argument("--games", type=int, default=200, help="number of games against each opponent at the end")
+    parser.add_argument("--folder", help="where the run is saved, to resume it")
     parser.add_argument("--picture", metavar="PATH", help="path of a picture of the win rates")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--short", action="store_true", help="three rollouts and ten games, for a quick test")
@@ -208,16 +180,15 @@ def main():
 
     length = {"rollouts": 3, "snapshot_every": 1} if args.short else {}
     games = 10 if args.short else args.games
-    model, opponents, steps = train(args.opponents, seed=args.seed, **length)
+    model, self_play = train(args.opponents, seed=args.seed, folder=args.folder, **length)
     print(f"trained for {model.num_timesteps} steps in {time.perf_counter() - began:.0f} s")
-    names = ["the random player", "the greedy player", *(f"its snapshot at step {step}" for step in steps)]
-    rates = []
-    for opponent, name in zip(opponents, names, strict=True):
-        wins, draws = play(model, opponents, opponent, games)
+    members, rates = self_play.pool.members[RANDOM:], []
+    for member in members:
+        wins, draws = play(model, self_play.policies, member.policy_id, games)
         rates.append((wins + draws / 2) / games)
-        print(f"against {name}: {wins} of {games} games won, {draws} drawn")
+        print(f"against {member.name}: {wins} of {games} games won, {draws} drawn")
     if args.picture:
-        draw(args.picture, steps, rates, games)
+        draw(args.picture, [member.step for member in members[GREEDY:]], rates, games)
     print(f"finished after {time.perf_counter() - began:.0f} s")
 
 

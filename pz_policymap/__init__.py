@@ -12,8 +12,8 @@ batched simulators included) and `env_fns` (many environments).
 - Mappings: `Uniform`, `Weighted`, `Fixed`, `ByEnvIndex`, `FromFunction`, `PerWorker`, `Balanced`, `RoundRobin`; nested
   ones are `Shared`, `Teams`, `Roles` and `Focal`. `mapping_from_text` reads their text form.
 - The policies of any environment and episode, without an environment: `assignments`.
-- Results and matchmaking: `record_results`, `finished_episodes`, `Payoff`, `PolicyStatistics`, `seat_results`,
-  `cooperation`.
+- Results and matchmaking: `record_results`, `finished_episodes`, `Payoff`, `PolicyStatistics`.
+- Estimates from episodes: `policy_results`, `seat_results`, `cooperation`.
 - Weights over a population: `pfsp`, `latest`, `delta_uniform`, `nash`, `alpha_rank`.
 - Self-play and leagues: `SnapshotPool`, `PoolLearner`.
 - Evaluation: `play`, `PlayResult`, `tournament`, `TournamentResult`, `read_tournament`, `Entrant`.
@@ -63,12 +63,13 @@ if TYPE_CHECKING:
     from pz_policymap.randomness.draw import EnvDraw as EnvDraw
     from pz_policymap.recording.finished import finished_episodes as finished_episodes
     from pz_policymap.recording.record import record_results as record_results
+    from pz_policymap.results.clustered_results import policy_results as policy_results
+    from pz_policymap.results.clustered_results import seat_results as seat_results
     from pz_policymap.results.cooperation import cooperation as cooperation
     from pz_policymap.results.episode import Episode as Episode
     from pz_policymap.results.meta_strategies import alpha_rank as alpha_rank
     from pz_policymap.results.meta_strategies import nash as nash
     from pz_policymap.results.payoff import Payoff as Payoff
-    from pz_policymap.results.seat_results import seat_results as seat_results
     from pz_policymap.results.statistics import PolicyStatistics as PolicyStatistics
     from pz_policymap.results.weights import delta_uniform as delta_uniform
     from pz_policymap.results.weights import latest as latest
@@ -116,7 +117,8 @@ _HOME = {
     "Episode": "results.episode",
     "Payoff": "results.payoff",
     "PolicyStatistics": "results.statistics",
-    "seat_results": "results.seat_results",
+    "policy_results": "results.clustered_results",
+    "seat_results": "results.clustered_results",
     "cooperation": "results.cooperation",
     "pfsp": "results.weights",
     "latest": "results.weights",

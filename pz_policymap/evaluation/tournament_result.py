@@ -24,11 +24,11 @@ from pz_policymap.evaluation.result_table import (
 from pz_policymap.evaluation.results_file import merged_file
 from pz_policymap.evaluation.standings import MeanReturns, Standing, mean_returns, standings
 from pz_policymap.mappings.groups import GroupOf, group_rule, seats_by_group
+from pz_policymap.results.clustered_results import ClusteredResults, seat_results
 from pz_policymap.results.cooperation import Cooperation, cooperation
 from pz_policymap.results.intervals import Intervals
 from pz_policymap.results.payoff import Payoff
 from pz_policymap.results.ratings import Ratings
-from pz_policymap.results.seat_results import SeatResults, seat_results
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -103,7 +103,7 @@ class TournamentResult:
         clusters = self._table.clusters(self._completed.order)
         return cooperation(self._completed, len(self.names), clusters=clusters)
 
-    def seats(self, name: str | None = None) -> SeatResults:
+    def seats(self, name: str | None = None) -> ClusteredResults:
         """Returns win rates and returns by seat, such as whether moving first wins; see `pm.seat_results`.
 
         Args:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import os
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,6 +16,7 @@ from typing_extensions import override
 
 from pz_policymap.arguments import population
 from pz_policymap.mappings.base import Ask, PolicyIds, PolicyMapping, WeightsFunction
+from pz_policymap.mappings.representation import text_of
 from pz_policymap.randomness.draw import Draw
 
 
@@ -24,7 +28,8 @@ class Weighted(PolicyMapping):
         weights: Non-negative numbers, one per policy; they need not sum to 1. In the background of `Focal` it may be a
             matrix with one row per focal policy: row 2 holds the weights for opponents of policy 2. It may also be a
             callable without arguments that returns either. It is called once per draw, and its answer holds for the
-            whole block.
+            whole block. In another process it reads a copy of its data, which does not see new results; pickling it
+            and calling it there warns. Send numbers with `set_mapping` instead.
         policies: The policies that the weights (of a row) are for: a number of policies, or a list of policy indices.
             None: as many policies as there are weights; the answers of a callable may then differ in length.
 
@@ -45,9 +50,11 @@ class Weighted(PolicyMapping):
     policies: int | Sequence[int] | None = None
 
     reads_agents = False
+    _process: ClassVar[int]  # in which it was made
     _rows_read: ClassVar[set[int] | None] = None  # of the answer of a callable
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "_process", os.getpid())
         if self.policies is not None:
             object.__setattr__(self, "policies", population("policies", self.policies))
         if not callable(self.weights):
@@ -84,7 +91,11 @@ class Weighted(PolicyMapping):
 
     @override
     def bind(self, ask: Ask) -> PolicyMapping:
-        return replace(self, weights=ask(self.weights)) if callable(self.weights) else self
+        if not callable(self.weights):
+            return self
+        if os.getpid() != self._process:  # forked workers pickle nothing
+            _warn_of_copy(self.weights, "is called in another process")
+        return replace(self, weights=ask(self.weights))
 
     @override
     def assign(self, draw: Draw) -> PolicyIds:
@@ -117,6 +128,17 @@ class Weighted(PolicyMapping):
             picks[envs] = _cumulative(matrix[row]).searchsorted(share[envs], side="right")
         return picks
 
+    def __getstate__(self) -> dict[str, Any]:
+        if callable(self.weights):
+            _warn_of_copy(self.weights, "is pickled")
+        return self.__dict__
+
+    def __copy__(self) -> Weighted:
+        return self  # a value; copying within a process does not warn
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Weighted:
+        return replace(self, weights=copy.deepcopy(self.weights, memo))
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Weighted) or type(other) is not type(self):
             return NotImplemented
@@ -127,6 +149,14 @@ class Weighted(PolicyMapping):
     def __hash__(self) -> int:
         weights = self.weights
         return hash((self.policies, weights.shape if isinstance(weights, np.ndarray) else weights))
+
+
+def _warn_of_copy(weights: Callable[[], Any], what: str) -> None:
+    warnings.warn(
+        f"weights callable {text_of(weights)} {what}: it reads a copy of its data, such as a ledger, and does not see "
+        f"new results; send numbers with set_mapping instead",
+        stacklevel=3,
+    )
 
 
 class Answer(np.ndarray[Any, Any]):

@@ -72,7 +72,8 @@ def label_each(axis: Any, labels: Sequence[str]) -> None:
     steps = (n * 10**power for power in range(9) for n in (1, 2, 5))
     shown = range(0, len(labels), next(step for step in steps if len(labels) <= step * _MAX_LABELS))
     size = SMALL if len(labels) <= MAX_NUMBERED / 2 else TINY
-    upright = axis.axis_name == "x" and sum(len(labels[i]) + 1 for i in shown) * size > _ONE_LINE * SMALL
+    widest = max(len(labels[i]) + 1 for i in shown)  # a label must fit below its own cell
+    upright = axis.axis_name == "x" and widest * len(shown) * size > _ONE_LINE * SMALL
     axis.set_ticks(list(shown), [labels[i] for i in shown], fontsize=size, rotation=90 if upright else 0)
 
 

@@ -1,46 +1,30 @@
-"""`PoolLearner`: how one learner of a pool is matched and when it is snapshotted; `Member`: one policy of the pool."""
+"""`PoolLearner`: how one learner of a pool is matched and when it is snapshotted."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pz_policymap.arguments import integer, number
+from pz_policymap.results.meta_strategies import nash
 from pz_policymap.results.weights import delta_uniform, latest, pfsp
 
-Vector = NDArray[np.float64]
-Rule = Literal["uniform", "pfsp", "latest", "delta_uniform"] | Callable[[Vector], ArrayLike]
-Kind = Literal["learner", "fixed", "snapshot"]
+Floats = NDArray[np.float64]
+Rule = Literal["uniform", "pfsp", "latest", "delta_uniform", "nash"] | Callable[[Floats], ArrayLike]
 
-RULES: Mapping[str, Callable[[Vector], ArrayLike]] = {
-    "uniform": lambda win_rates: np.ones(len(win_rates)),
-    "pfsp": pfsp,
-    "latest": lambda win_rates: latest(len(win_rates)),
-    "delta_uniform": lambda win_rates: delta_uniform(len(win_rates)),
+# From the win rates of all policies, the learner's policy id and the ids of the group to the weights of the group.
+RULES: Mapping[str, Callable[[Floats, int, list[int]], ArrayLike]] = {
+    "uniform": lambda rates, own, ids: np.ones(len(ids)),  # noqa: ARG005
+    "pfsp": lambda rates, own, ids: pfsp(rates[own, ids]),
+    "latest": lambda rates, own, ids: latest(len(ids)),  # noqa: ARG005
+    "delta_uniform": lambda rates, own, ids: delta_uniform(len(ids)),  # noqa: ARG005
+    "nash": lambda rates, own, ids: nash(rates[np.ix_(ids, ids)]),  # noqa: ARG005
 }
-
-
-@dataclass(frozen=True)
-class Member:
-    """A policy of the pool.
-
-    Attributes:
-        name: Unique in the pool.
-        policy_id: Its policy id, which is never reused.
-        kind: "learner" (its parameters change), "fixed" (a scripted or frozen policy), or "snapshot".
-        learner: For a snapshot, the name of the learner it was taken from.
-        step: For a snapshot, the learner's step at which it was taken.
-    """
-
-    name: str
-    policy_id: int
-    kind: Kind
-    learner: str | None = None
-    step: int = 0
 
 
 @dataclass(frozen=True)
@@ -53,8 +37,10 @@ class PoolLearner:
             own current policy), "snapshots" (its active snapshots), "all snapshots" (those of every learner), "fixed",
             "NAME:snapshots" (those of another learner), or the name of a learner or fixed policy. The share of an
             empty group goes to the other groups; if all are empty, the learner meets itself.
-        rule: The rule of groups given without one: "uniform", "pfsp", "latest", "delta_uniform", or a function from the
-            learner's win rates against the members of a group, oldest first, to their weights.
+        rule: The rule of groups given without one: "uniform", "pfsp", "latest", "delta_uniform", "nash", or a function
+            from the learner's win rates against the members of a group, oldest first, to their weights. "nash" is the
+            equilibrium of the games between the members, which need games against each other: members without games
+            are taken to be equal.
         every: Take a snapshot every so many steps, >= 1.
         win_rate: Take a snapshot once the learner's win rate since the last one, against the active members it meets,
             is at least this, in (0, 1].
@@ -62,6 +48,7 @@ class PoolLearner:
         max_steps: With `win_rate`: take a snapshot after so many steps in any case, >= 1.
 
     Raises:
+        ImportError: If the rule is "nash" and SciPy is not installed.
         TypeError: If an argument has the wrong type.
         ValueError: If a number is out of range, a share is negative, or a rule is unknown.
     """
@@ -82,6 +69,8 @@ class PoolLearner:
             number(f"the share of opponents[{group!r}]", share, 0.0)
             if not callable(rule) and rule not in RULES:
                 raise ValueError(f"rule must be one of {list(RULES)} or a function, got {rule!r}")
+            if rule == "nash" and find_spec("scipy") is None:
+                raise ImportError("rule 'nash' needs SciPy: pip install 'pz-policymap[nash]'")
         if not any(self.share_and_rule(group)[0] for group in self.opponents):
             raise ValueError(f"opponents must have a positive share, got {dict(self.opponents)}")
         for name in ("every", "max_steps"):

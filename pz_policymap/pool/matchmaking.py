@@ -7,9 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pz_policymap.pool.learner_settings import RULES, Member, PoolLearner, Vector
-
-GROUPS = ("self", "snapshots", "all snapshots", "fixed")
+from pz_policymap.pool.learner_settings import RULES, Floats, PoolLearner
+from pz_policymap.pool.members import GROUPS, Member
 
 
 def group_ids(group: str, learner: str, members: Sequence[Member], active: Sequence[int]) -> list[int]:
@@ -18,54 +17,61 @@ def group_ids(group: str, learner: str, members: Sequence[Member], active: Seque
     Args:
         group: As in `PoolLearner.opponents`.
         learner: The name of the learner.
-        members: All members by policy id.
+        members: All members by policy id; learners and fixed policies come first.
         active: The policy ids of active snapshots, oldest first.
 
     Raises:
         KeyError: If the group is unknown.
     """
-    by_name = {member.name: member.policy_id for member in members if member.kind != "snapshot"}
-    name, colon, rest = group.partition(":")
-    if group == "self":
-        return [by_name[learner]]
     if group == "all snapshots":
         return list(active)
+    if group == "snapshots":
+        return [policy_id for policy_id in active if members[policy_id].learner == learner]
+    permanent = {}
+    for member in members:
+        if member.kind == "snapshot":
+            break
+        permanent[member.name] = member
+    name, _, rest = group.partition(":")
+    if group == "self":
+        return [permanent[learner].policy_id]
     if group == "fixed":
-        return [member.policy_id for member in members if member.kind == "fixed"]
-    if group == "snapshots" or (colon and rest == "snapshots" and name in by_name):
-        owner = name if colon else learner
-        return [policy_id for policy_id in active if members[policy_id].learner == owner]
-    if group in by_name:
-        return [by_name[group]]
-    raise KeyError(f"opponents must name groups or members, got {group!r}; groups are {GROUPS}, members {[*by_name]}")
+        return [member.policy_id for member in permanent.values() if member.kind == "fixed"]
+    if rest == "snapshots" and name in permanent:
+        return [policy_id for policy_id in active if members[policy_id].learner == name]
+    if group in permanent:
+        return [permanent[group].policy_id]
+    raise KeyError(f"opponents must name groups or members, got {group!r}; groups are {GROUPS}, members {[*permanent]}")
 
 
 def opponent_weights(
-    settings: PoolLearner, members: Sequence[Member], active: Sequence[int], win_rates: Vector
-) -> Vector:
+    settings: PoolLearner, members: Sequence[Member], active: Sequence[int], win_rates: Floats
+) -> Floats:
     """Returns the probability with which a learner meets each policy id; they sum to 1.
 
     Args:
         settings: The learner.
         members: All members by policy id.
         active: The policy ids of active snapshots, oldest first.
-        win_rates: The learner's win rate against each policy id, shape `(num_policies,)`.
+        win_rates: As in `Payoff`, shape `(num_policies, num_policies)`.
 
     Raises:
         KeyError: If a group is unknown.
         ValueError: If a rule returns bad weights.
     """
+    (own,) = group_ids("self", settings.name, members, active)
     weights = np.zeros(len(members))
     for group in settings.opponents:
         share, rule = settings.share_and_rule(group)
         ids = group_ids(group, settings.name, members, active)
         if ids and share:
-            raw = np.asarray((rule if callable(rule) else RULES[rule])(win_rates[ids]), np.float64)
+            raw = rule(win_rates[own, ids]) if callable(rule) else RULES[rule](win_rates, own, ids)
+            raw = np.asarray(raw, np.float64)
             if raw.shape != (len(ids),) or not np.isfinite(raw).all() or (raw < 0.0).any():
                 raise ValueError(f"rule must return {len(ids)} finite weights >= 0 for {group!r}, got {raw}")
             weights[ids] += share * (raw / raw.sum() if raw.any() else 1.0 / len(ids))
     if not weights.any():
-        weights[group_ids("self", settings.name, members, active)] = 1.0
+        weights[own] = 1.0
     return weights / math.fsum(weights)
 
 
@@ -76,7 +82,7 @@ def opponent_ids(settings: PoolLearner, members: Sequence[Member], active: Seque
     return sorted(ids - set(group_ids("self", settings.name, members, active)))
 
 
-def snapshot_to_retire(evict: str, members: Sequence[Member], active: Sequence[int], shares: Vector) -> int:
+def snapshot_to_retire(evict: str, members: Sequence[Member], active: Sequence[int], shares: Floats) -> int:
     """Returns the active snapshot that is to retire.
 
     Args:

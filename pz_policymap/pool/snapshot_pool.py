@@ -1,26 +1,20 @@
-"""`SnapshotPool`: which policies a learner meets, when it is snapshotted, and when a snapshot may be released.
-
-The pool decides and names. It holds no networks, writes no files and starts no processes: the training loop keeps the
-parameters by policy id and follows what the pool says.
-"""
+"""`SnapshotPool`: which policies a learner meets, when it is snapshotted, and when a snapshot may be released."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import asdict, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, Literal
 
 import numpy as np
 
 from pz_policymap.arguments import integer
 from pz_policymap.mappings.base import PolicyMapping
-from pz_policymap.mappings.fixed import Fixed
 from pz_policymap.mappings.focal import Focal
-from pz_policymap.mappings.uniform import Uniform
-from pz_policymap.mappings.weighted import Weighted
-from pz_policymap.pool.learner_settings import Kind, Member, PoolLearner, Vector
-from pz_policymap.pool.matchmaking import GROUPS, opponent_ids, opponent_weights, snapshot_to_retire
+from pz_policymap.pool.learner_settings import Floats, PoolLearner
+from pz_policymap.pool.matchmaking import opponent_ids, opponent_weights, snapshot_to_retire
+from pz_policymap.pool.members import Kind, Member, new_member
+from pz_policymap.pool.seating import Seats, seated
 from pz_policymap.pool.trigger import LastSnapshot
 from pz_policymap.results.payoff import Payoff
 from pz_policymap.wrappers.find import find_policy_wrapper
@@ -31,10 +25,10 @@ STATE_VERSION = 1
 class SnapshotPool:
     """Members, matchmaking and snapshots of a population that learns by self-play.
 
+    The pool decides and names; it holds no networks, writes no files and starts no processes.
     Learners have the policy ids 0, 1, ... in the order given, fixed policies the next ones, and every snapshot a new
     one. After each rollout, a training loop does this:
 
-        payoff.grow(pool.num_policies)
         if pool.snapshot_due("main", step, payoff):
             member = pool.snapshot("main", step, payoff)
             networks[member.policy_id] = copy.deepcopy(networks[0])
@@ -49,8 +43,12 @@ class SnapshotPool:
             member retires: the next mapping leaves it out, and the snapshot is due again once the member is released.
         evict: The snapshot that retires: "oldest"; "spread" keeps the others evenly spaced in steps; "weakest" is the
             one with the lowest share in the next mapping.
+        seats: Makes a mapping from that of the learner and that of its opponents: `Focal`, or a function that puts them
+            into `Roles` or `Teams`. Learners take turns uniformly. Learners that hold different roles need a dict from
+            learner to such a function.
 
     Raises:
+        KeyError: If a group of opponents is unknown, or a learner is missing in `seats`.
         TypeError: If an argument has the wrong type.
         ValueError: If a name is used twice or is the name of a group, or a number is out of range.
 
@@ -64,7 +62,6 @@ class SnapshotPool:
         True
         >>> pool.snapshot("main", 100, payoff).policy_id
         2
-        >>> payoff.grow(pool.num_policies)
         >>> pool.opponent_weights("main", payoff).tolist()
         [0.0, 0.2, 0.8]
     """
@@ -76,24 +73,27 @@ class SnapshotPool:
         *,
         capacity: int | None = None,
         evict: Literal["oldest", "spread", "weakest"] = "oldest",
+        seats: Seats | Mapping[str, Seats] = Focal,
     ) -> None:
         if isinstance(learners, (str, PoolLearner)) or not learners:
             raise TypeError(f"learners must be a sequence with at least one name or PoolLearner, got {learners!r}")
         if evict not in ("oldest", "spread", "weakest"):
             raise ValueError(f"evict must be 'oldest', 'spread' or 'weakest', got {evict!r}")
         self.capacity = None if capacity is None else integer("capacity", capacity, 1)
-        self.evict = evict
-        self._learners = {one.name: one for one in (PoolLearner(x) if isinstance(x, str) else x for x in learners)}
+        self.evict, self._seats = evict, seats
+        settings = [PoolLearner(one) if isinstance(one, str) else one for one in learners]
+        self._learners = {one.name: one for one in settings}
         self._members: list[Member] = []
-        for kind, names in (("learner", [getattr(x, "name", x) for x in learners]), ("fixed", fixed)):
-            for name in names:
-                self._add(name, kind)  # type: ignore[arg-type]
+        for name in (*(one.name for one in settings), *fixed):
+            kind: Kind = "learner" if len(self._members) < len(settings) else "fixed"
+            self._members.append(new_member(self._members, name, kind))
         self._retired: set[int] = set()  # left out of the next mapping, perhaps still in force somewhere
         self._left_out: set[int] = set()  # of the latest mapping
         self._released: set[int] = set()
         self._slots: dict[int, int] = {}
         self._last = {name: LastSnapshot() for name in self._learners}
-        self._mapping_text = ""
+        self._mapping: PolicyMapping | None = None
+        self.mapping(Payoff(self.num_policies))
 
     def __repr__(self) -> str:
         slots = "" if self.capacity is None else f" in {self.capacity} slots"
@@ -131,105 +131,102 @@ class SnapshotPool:
         """Returns whether to take a snapshot of a learner now; it also retires a member if no slot is free.
 
         Args:
-            learner: The name of the learner.
-            step: Its step, which must not decrease.
+            learner: The name of the learner; a KeyError if there is none.
+            step: Its step; a ValueError if it is below that of the last snapshot.
             payoff: The ledger.
-
-        Raises:
-            KeyError: If there is no such learner.
-            ValueError: If `step` is below that of the last snapshot.
         """
-        settings = self._settings(learner)
-        opponents = opponent_ids(settings, self._members, self.active())
-        due = self._last[learner].is_due(settings, self._id(learner), opponents, step, payoff)
+        settings, last = self._settings(learner), self._last[learner]
+        due = last.is_due_by_steps(settings, step)
+        if not due and settings.win_rate is not None:
+            opponents = opponent_ids(settings, self._members, self.active())
+            due = last.is_due_by_win_rate(settings, self._own(learner), opponents, payoff)
         return due and self._has_room(payoff)
 
-    def snapshot(self, learner: str, step: int, payoff: Payoff | None = None, name: str | None = None) -> Member:
+    def snapshot(
+        self, learner: str, step: int, payoff: Payoff | None = None, name: str | None = None, reset: bool = False
+    ) -> Member:
         """Adds a snapshot of a learner and returns it; its policy id is new.
 
         Args:
-            learner: The name of the learner.
-            step: Its step.
-            payoff: The ledger; needed by `win_rate`, and by evict="weakest".
-            name: The name of the snapshot; None: "LEARNER@STEP".
+            learner: As in `snapshot_due`.
+            step: As in `snapshot_due`.
+            payoff: The ledger, which grows; for `win_rate`, evict="weakest" and `reset`.
+            name: Its name; None: "LEARNER@STEP".
+            reset: Whether the learner restarts from its initial parameters: the ledger then forgets its results.
 
         Raises:
             KeyError: If there is no such learner.
-            ValueError: If no slot is free or the name is taken.
+            ValueError: If no slot is free, the name is taken, or the ledger is needed and missing.
         """
-        self._settings(learner)
+        settings = self._settings(learner)
+        if payoff is None and (settings.win_rate is not None or self.evict == "weakest" or reset):
+            raise ValueError("payoff must be given for win_rate, evict='weakest' and reset, got None")
         step = integer("step", step, self._last[learner].step)
         if not self._has_room(payoff):
-            raise ValueError(
-                f"capacity must leave a free slot, got {self.capacity} slots for {list(self._slots)}; "
-                f"call release once no environment uses the members that retired: {sorted(self._retired)}"
-            )
-        member = self._add(name or f"{learner}@{step}", "snapshot", learner, step)
-        taken = set(self._slots.values())
+            retired = sorted(self._retired - self._released)
+            raise ValueError(f"capacity must leave a free slot, got {self.capacity}: release members {retired} first")
+        self._members.append(new_member(self._members, name or f"{learner}@{step}", "snapshot", learner, step))
+        member, taken = self._members[-1], set(self._slots.values())
         self._slots[member.policy_id] = next(slot for slot in range(len(taken) + 1) if slot not in taken)
-        if payoff is None:
-            self._last[learner] = replace(self._last[learner], step=step)
-        else:
-            self._last[learner] = LastSnapshot.now(self._id(learner), step, payoff)
+        if payoff is not None:
+            payoff.grow(max(self.num_policies, payoff.num_policies))
+            if reset:
+                payoff.forget(self._own(learner))
+        self._last[learner] = LastSnapshot.now(self._own(learner), step, payoff)
         return member
 
     def retire(self, policy_id: int) -> None:
-        """Leaves a snapshot out of the next mappings.
-
-        Raises:
-            ValueError: If it is not an active snapshot.
-        """
+        """Leaves a snapshot out of the next mappings; a ValueError if it is not active."""
         if policy_id not in self.active():
             raise ValueError(f"policy_id must be an active snapshot, one of {self.active()}, got {policy_id!r}")
         self._retired.add(policy_id)
 
-    def opponent_weights(self, learner: str, payoff: Payoff) -> Vector:
+    def opponent_weights(self, learner: str, payoff: Payoff) -> Floats:
         """Returns the probability with which a learner meets each policy id, shape `(num_policies,)`; they sum to 1.
 
         Raises:
-            KeyError: If there is no such learner, or a group names an unknown member.
+            KeyError: If there is no such learner.
             ValueError: If the ledger is smaller than the pool, or a rule returns bad weights.
         """
         if payoff.num_policies < self.num_policies:
             raise ValueError(f"payoff must have {self.num_policies} policies, got {payoff.num_policies}: call grow")
-        settings, own = self._settings(learner), self._id(learner)
-        return opponent_weights(settings, self._members, self.active(), payoff.win_rates[own])
+        return opponent_weights(self._settings(learner), self._members, self.active(), payoff.win_rates)
 
-    def mapping(
-        self, payoff: Payoff, seats: Callable[[PolicyMapping, PolicyMapping], PolicyMapping] = Focal
-    ) -> PolicyMapping:
-        """Returns who controls which seat now: numbers alone, so it can be sent to workers with `set_mapping`.
+    def mapping(self, payoff: Payoff) -> PolicyMapping:
+        """Returns the mapping to use from now on: numbers alone, so workers can be sent it with `set_mapping`.
 
-        Args:
-            payoff: The ledger.
-            seats: Makes the mapping from that of the learners and that of their opponents: `Focal`, or a function that
-                puts them into `Roles` or `Teams`. Learners take turns uniformly.
+        Raises:
+            ValueError: As `opponent_weights`.
         """
-        rows = [self.opponent_weights(learner, payoff).tolist() for learner in self._learners]
-        focal = Fixed(0) if len(rows) == 1 else Uniform(len(rows))
-        mapping = seats(focal, Weighted(rows[0] if len(rows) == 1 else rows))
-        self._mapping_text, self._left_out = repr(mapping), set(self._retired)
-        return mapping
+        rows = np.array([self.opponent_weights(learner, payoff) for learner in self._learners])
+        ids = [policy_id for policy_id in range(self.num_policies) if policy_id not in self._released]
+        self._left_out = set(self._retired)
+        self._weights, self._weighted_ids = rows[:, ids].tolist(), ids if self._released else None
+        self._mapping = None
+        return self.last_mapping
+
+    @property
+    def last_mapping(self) -> PolicyMapping:
+        """The latest `mapping`, also of a resumed pool; before the first, that of an empty ledger."""
+        if self._mapping is None:
+            self._mapping = seated(self._seats, list(self._learners), self._weights, self._weighted_ids)
+        return self._mapping
 
     def release(self, envs: Iterable[Any] = (), in_use: Iterable[int] = ()) -> list[Member]:
-        """Releases retired members that no environment uses any more: free their networks, their slots are reused.
+        """Releases and returns retired members that no environment uses: free their networks, their slots are reused.
 
         Args:
             envs: Environments of this process. One that does not yet follow the latest `mapping` uses every member.
-            in_use: Policy ids that remote workers report, each after it was sent the latest mapping.
-
-        Returns:
-            The members released now.
+            in_use: Policy ids that remote workers use: the `policies_in_use` of each of their environments, read after
+                it was sent the latest mapping.
         """
-        used = {int(policy_id) for policy_id in in_use}
+        used, mapping = {int(policy_id) for policy_id in in_use}, self.last_mapping
         for env in envs:
             wrapper = find_policy_wrapper(env)
-            if repr(wrapper.assigner.mapping) != self._mapping_text:
+            follows = wrapper.assigner.mapping
+            if follows is not mapping and repr(follows) != repr(mapping):
                 return []
-            used.update(np.unique(wrapper.assigner.policy_ids).tolist())
-            with suppress(AttributeError):  # it has not been reset yet
-                held = wrapper.policy_ids  # forced ones included
-                used.update(held.values() if isinstance(held, Mapping) else np.ravel(held).tolist())
+            used |= wrapper.policies_in_use
         released = sorted(self._left_out - self._released - used)
         self._released.update(released)
         for policy_id in released:
@@ -237,7 +234,7 @@ class SnapshotPool:
         return [self._members[policy_id] for policy_id in released]
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns all that must survive a restart, for `save`."""
+        """Returns what must survive a restart, for `save`."""
         return {
             "version": STATE_VERSION,
             "capacity": self.capacity,
@@ -247,11 +244,20 @@ class SnapshotPool:
             "released": sorted(self._released),
             "slots": [list(pair) for pair in self._slots.items()],
             "last": {name: asdict(last) for name, last in self._last.items()},
-            "mapping": self._mapping_text,
+            "weights": self._weights,
+            "weighted_ids": self._weighted_ids,
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Resumes from a saved state; the pool must have been made with the same learners, fixed policies and capacity.
+
+        Wrap the environment with `last_mapping` before its state is loaded:
+
+            states = pm.load(path)  # pm.save(path, env=env, payoff=payoff, pool=pool)
+            pool.load_state_dict(states["pool"])
+            payoff.load_state_dict(states["payoff"])
+            env = pm.wrap(make_env(), pool.last_mapping)
+            env.load_state_dict(states["env"])
 
         Raises:
             ValueError: If the state is of another version or another pool; nothing has changed then.
@@ -270,23 +276,16 @@ class SnapshotPool:
         self._released = set(state["released"])
         self._slots = dict(state["slots"])
         self._last = {name: LastSnapshot(**last) for name, last in state["last"].items()}
-        self._mapping_text = state["mapping"]
+        self._weights, self._weighted_ids = state["weights"], state["weighted_ids"]
+        self._mapping = None
 
     def _settings(self, learner: str) -> PoolLearner:
         if learner not in self._learners:
             raise KeyError(f"learner must be one of {list(self._learners)}, got {learner!r}")
         return self._learners[learner]
 
-    def _id(self, name: str) -> int:
-        return next(member.policy_id for member in self._members if member.name == name)
-
-    def _add(self, name: str, kind: Kind, learner: str | None = None, step: int = 0) -> Member:
-        if not isinstance(name, str):
-            raise TypeError(f"names must be strings, got {name!r}")
-        if name in self.names or name in GROUPS or ":" in name:
-            raise ValueError(f"names must be unique, without a colon and not the name of a group, got {name!r}")
-        self._members.append(Member(name, len(self._members), kind, learner, step))
-        return self._members[-1]
+    def _own(self, learner: str) -> int:
+        return list(self._learners).index(learner)
 
     def _has_room(self, payoff: Payoff | None) -> bool:
         """Returns whether a slot is free; if not, one member retires unless one already has."""

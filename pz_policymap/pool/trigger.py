@@ -1,14 +1,12 @@
-"""`LastSnapshot`: what a learner's next snapshot is measured from."""
+"""`LastSnapshot`: the state of a learner at its last snapshot, which decides when the next one is due."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from pz_policymap.arguments import integer
-from pz_policymap.pool.learner_settings import PoolLearner, Vector
+from pz_policymap.pool.learner_settings import PoolLearner
 from pz_policymap.results.payoff import Payoff
 
 
@@ -27,13 +25,19 @@ class LastSnapshot:
     games: Sequence[float] = ()
 
     @classmethod
-    def now(cls, learner: int, step: int, payoff: Payoff) -> LastSnapshot:
+    def now(cls, learner: int, step: int, payoff: Payoff | None) -> LastSnapshot:
         """Returns the state of a learner, given by its policy id, for a snapshot taken now."""
-        won, games = _results(learner, payoff)
-        return cls(step, tuple(won.tolist()), tuple(games.tolist()))
+        won, games = ([], []) if payoff is None else (column.tolist() for column in payoff.results_of(learner))
+        return cls(step, won, games)
 
-    def is_due(self, settings: PoolLearner, learner: int, opponents: Sequence[int], step: int, payoff: Payoff) -> bool:
-        """Returns whether the next snapshot is due.
+    def is_due_by_steps(self, settings: PoolLearner, step: int) -> bool:
+        """Returns whether the next snapshot is due because of the number of steps."""
+        steps = integer("step", step, self.step) - self.step
+        limits = (settings.every, settings.max_steps if settings.win_rate is not None else None)
+        return any(limit is not None and steps >= limit for limit in limits)
+
+    def is_due_by_win_rate(self, settings: PoolLearner, learner: int, opponents: Sequence[int], payoff: Payoff) -> bool:
+        """Returns whether the next snapshot of a learner with a `win_rate` is due because of it.
 
         Raw counts are compared: decayed ones would never reach a minimum number of games.
 
@@ -41,23 +45,10 @@ class LastSnapshot:
             settings: When snapshots are taken.
             learner: The learner's policy id.
             opponents: The policy ids whose games count.
-            step: The learner's step.
             payoff: The ledger.
         """
-        steps = integer("step", step, self.step) - self.step
-        if settings.every is not None and steps >= settings.every:
-            return True
-        if settings.win_rate is None:
-            return False
-        if settings.max_steps is not None and steps >= settings.max_steps:
-            return True
-        won, games = _results(learner, payoff)
+        won, games = payoff.results_of(learner)
         won[: len(self.won)] -= self.won
         games[: len(self.games)] -= self.games
         total = games[list(opponents)].sum()
-        return bool(total >= settings.min_games and won[list(opponents)].sum() >= settings.win_rate * total)
-
-
-def _results(learner: int, payoff: Payoff) -> tuple[Vector, Vector]:
-    """Returns a learner's wins, a draw counting half, and its games against each policy id."""
-    return payoff.wins[learner] + payoff.draws[learner] / 2.0, payoff.games[learner].astype(np.float64)
+        return bool(total >= settings.min_games and won[list(opponents)].sum() >= (settings.win_rate or 0.0) * total)

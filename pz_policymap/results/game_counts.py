@@ -74,6 +74,16 @@ class GameCounts:
         games: IntMatrix = (wins + wins.T + draws).astype(np.int64)
         return games
 
+    def results_of(self, policy: int) -> tuple[Matrix, Matrix]:
+        """Returns the wins of one policy, a draw counting half, and its games, against each policy; not decayed.
+
+        It reads one row, and so takes less time than the matrices.
+        """
+        with LOCK:
+            row, column = self._table.values[policy], self._table.values[:, policy]
+            wins, draws = row[:, pairs.WINS], row[:, pairs.DRAWS]
+            return wins + draws / 2.0, wins + draws + column[:, pairs.WINS]
+
     @property
     def decayed(self) -> Counts:
         """The same four counts, in which old games count less; equal to them without decay."""

@@ -84,7 +84,9 @@ class Payoff(GameCounts):
         An episode counts once, with the mean over the seats of i. The diagonal is self-play: episodes in which i had
         several seats. Not decayed.
         """
-        return self.mean_return_intervals().values
+        shared, sums, _ = self._returns()
+        means: Matrix = np.divide(sums, shared, out=np.full(shared.shape, np.nan), where=shared > 0.0)
+        return means
 
     @property
     def mean_return_errors(self) -> Matrix:

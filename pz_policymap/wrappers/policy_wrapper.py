@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, TypedDict
 
+import numpy as np
 from gymnasium.error import ResetNeeded
 from numpy.typing import ArrayLike
 
@@ -41,6 +42,16 @@ class PolicyWrapper:
         inner = str(self.env)
         inner = inner if inner.startswith("<") else f"<{inner}>"
         return f"<{type(self).__name__}{inner}, {self.assigner.mapping!r}>"
+
+    @property
+    def policies_in_use(self) -> set[int]:
+        """The policies of the draw in force and of the running episode, forced ones included.
+
+        Only a draw changes them: a policy that is not among them, nor in the mapping, will not act any more.
+        """
+        held = getattr(self, "policy_ids", {})  # none before the first reset
+        now = list(held.values()) if isinstance(held, Mapping) else np.ravel(held)
+        return {int(policy_id) for policy_id in np.unique([*now, *np.ravel(self.assigner.policy_ids)])} - {-1}
 
     def set_mapping(self, mapping: MappingLike, now: bool = False) -> None:
         """Replaces the mapping from the next draw on. The current assignment does not change.

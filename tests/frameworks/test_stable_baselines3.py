@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import subprocess
 import sys
 from pathlib import Path
@@ -60,7 +59,7 @@ def small(algorithm, env, policy="MlpPolicy", **settings):
 
 
 def moves(env, model, seed):
-    """What the learner sees in an episode in which it plays by argmax."""
+    """Returns the learner's observations of an episode in which it acts by argmax."""
     observation, _ = env.reset(seed=seed)
     seen, over = [observation.tolist()], False
     while not over:
@@ -89,7 +88,7 @@ def network_of_numbers():
 
 
 def network_that_explores():
-    """It draws from NumPy's generator whether to explore, and explores by argmax, its own spaces being its own."""
+    """Returns a DQN that draws from NumPy's generator whether to explore, and then takes action 2."""
     model = DQN("MlpPolicy", rps(), device="cpu")
     model.exploration_rate = 0.5
     model.action_space.sample = lambda: 2
@@ -111,7 +110,7 @@ CHECKED = {
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("name", CHECKED)
-def test_the_checks_of_stable_baselines3_and_of_gymnasium_pass(name):
+def test_learner_env_passes_the_checks_of_both_libraries(name):
     check_env(CHECKED[name]())
     gymnasium.utils.env_checker.check_env(CHECKED[name](), skip_render_check=True)
 
@@ -140,7 +139,7 @@ def test_seed_fixes_actions_of_opponents(name):
     assert len(set(played)) == 3
 
 
-def test_maskable_ppo_learns_in_a_short_run_and_every_episode_is_recorded_in_both_seats():
+def test_maskable_ppo_in_short_run_records_every_episode_in_both_seats():
     episodes = []
     venv = VecMonitor(DummyVecEnv([lambda: connect_four(record=episodes.append) for _ in range(2)]))
     model = small(MaskablePPO, venv)
@@ -283,17 +282,13 @@ def example():
 
 def test_example_beats_random_and_its_snapshots(example):
     torch.distributions.Distribution.set_default_validate_args(False)
-    model, opponents, steps = example.train(seed=0)
+    model, self_play = example.train(seed=0)
+    opponents = self_play.policies
     wins, _ = example.play(model, opponents, example.RANDOM, games=200)
     assert wins >= 190
     wins, draws = example.play(model, opponents, example.FIRST_SNAPSHOT, games=200)
     assert wins + draws / 2 > 120  # four standard errors and more above an equal
-    assert list(opponents) == [example.RANDOM, example.GREEDY, *range(3, 3 + len(steps))]
-    parameters = [
-        torch.cat([p.detach().flatten() for p in opponents[i].parameters()]) for i in range(3, 3 + len(steps))
-    ]
-    for earlier, later in itertools.pairwise(parameters):  # each was taken when it was, and learns no more
-        assert not torch.equal(earlier, later)
+    assert list(opponents) == [example.RANDOM, example.GREEDY, *range(3, 12)]
 
 
 def test_example_alternates_seats(example, monkeypatch):
@@ -304,24 +299,8 @@ def test_example_alternates_seats(example, monkeypatch):
     assert episodes == [(1, 0), (0, 1)] * 3
 
 
-def test_example_weights_of_pfsp_and_latest(example):
-    payoff = pm.Payoff(example.FIRST_SNAPSHOT + 2, prior=0.0)
-    for _ in range(10):  # the earlier snapshot always wins
-        payoff.record(pm.Episode(policies=[example.LEARNER, example.FIRST_SNAPSHOT], returns=[-1.0, 1.0]))
-        payoff.record(pm.Episode(policies=[example.LEARNER, example.FIRST_SNAPSHOT + 1], returns=[1.0, -1.0]))
-
-    def weights(matchmaking):
-        shares = example.SelfPlay(payoff, {}, 1, matchmaking).mapping().background.weights
-        assert shares[:3] == pytest.approx([0.0, *example.SHARES.values()])
-        assert sum(shares) == pytest.approx(1.0)
-        return shares[3:]
-
-    assert weights("pfsp")[0] > 5 * weights("pfsp")[1] > 0.0
-    assert weights("latest")[0] <= weights("latest")[1]
-
-
 def test_greedy_player_completes_lines(example):
-    assert len(example.LINES) == 69  # as anybody counts who writes about this game
+    assert len(example.LINES) == 69  # the known number for this game
     for line in example.LINES:
         cells = [divmod(int(cell), 7) for cell in line]
         upright = len({column for _, column in cells}) == 1

@@ -90,6 +90,7 @@ PICTURES = {
     ),
     "payoff": lambda axes, n: pm.plots.payoff(axes, ledger(n, unplayed=frozenset({(0, 1)}))),
     "payoff with names": lambda axes, n: pm.plots.payoff(axes, ledger(n), [LONG.format(i) for i in range(n)]),
+    "payoff with one long name": lambda axes, n: pm.plots.payoff(axes, ledger(n), [*range(n - 1), LONG]),
     "ratings": lambda axes, n: pm.plots.ratings(axes, ledger(n), [LONG.format(i) for i in range(n)]),
     "shares": lambda axes, n: pm.plots.shares(axes, np.arange(1, n + 1), names=[LONG.format(i) for i in range(n)]),
     "compared shares": lambda axes, n: pm.plots.shares(axes, {"a": np.arange(1, n + 1), "b": np.ones(n)}),

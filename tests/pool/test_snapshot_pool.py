@@ -1,10 +1,11 @@
-"""`SnapshotPool`: members, triggers, matchmaking, eviction, release and resumption."""
+"""`SnapshotPool`: members, triggers, matchmaking, seats, eviction and release."""
 
-import json
+from typing import ClassVar
 
 import gymnasium
 import numpy as np
 import pytest
+from pettingzoo import ParallelEnv
 from pettingzoo.classic import rps_v2
 
 import pz_policymap as pm
@@ -21,12 +22,13 @@ def pool_of(num_snapshots=0, **settings):
     """Returns a pool of one learner and its ledger, with some snapshots taken at steps 10, 20, ..."""
     options = {name: settings.pop(name) for name in ("capacity", "evict", "fixed") if name in settings}
     pool = pm.SnapshotPool([pm.PoolLearner("main", **settings)], **options)
+    payoff = pm.Payoff(pool.num_policies)
     for number in range(1, num_snapshots + 1):
-        pool.snapshot("main", 10 * number)
-    return pool, pm.Payoff(pool.num_policies)
+        pool.snapshot("main", 10 * number, payoff)
+    return pool, payoff
 
 
-def test_members_have_ids_in_order_and_snapshots_get_new_ones():
+def test_members_when_added_get_new_ids_in_order():
     pool = pm.SnapshotPool(["red", "blue"], fixed=["random"])
     first, second = pool.snapshot("blue", 5), pool.snapshot("red", 5)
     assert pool.names == ["red", "blue", "random", "blue@5", "red@5"]
@@ -55,18 +57,20 @@ def test_members_have_ids_in_order_and_snapshots_get_new_ones():
         (lambda: pm.PoolLearner("a", every=0), ValueError, "every must be at least 1, got 0"),
         (lambda: pm.PoolLearner("a", win_rate=0.0), ValueError, "win_rate must be above 0"),
         (lambda: pm.SnapshotPool(["a"]).snapshot("b", 1), KeyError, "learner must be one of"),
-        (lambda: pool_of(opponents={"ghost": 1.0})[0].mapping(pm.Payoff(1)), KeyError, "got 'ghost'"),
-        (lambda: pool_of(2)[0].mapping(pm.Payoff(2)), ValueError, "payoff must have 3 policies, got 2"),
+        (lambda: pool_of(opponents={"ghost": 1.0}), KeyError, "got 'ghost'"),
+        (lambda: pool_of(1, win_rate=0.5)[0].snapshot("main", 20), ValueError, "payoff must be given"),
+        (lambda: pool_of(1, evict="weakest")[0].snapshot("main", 20), ValueError, "payoff must be given"),
+        (lambda: pool_of(2)[0].mapping(pm.Payoff(2)), ValueError, "payoff must have 3 policies, got 2: call grow"),
         (lambda: pool_of(1, rule=lambda rates: [np.nan])[0].mapping(pm.Payoff(2)), ValueError, "rule must return 1"),
     ],
 )
-def test_bad_arguments_are_named(make, error, message):
+def test_pool_with_bad_argument_raises_error_that_names_it(make, error, message):
     with pytest.raises(error, match=message):
         make()
 
 
 class TestTriggers:
-    def test_every_so_many_steps(self):
+    def test_snapshot_with_every_is_due_after_that_many_steps(self):
         pool, payoff = pool_of(every=100)
         assert [step for step in range(0, 350, 50) if pool.snapshot_due("main", step, payoff)] == [
             100,
@@ -79,38 +83,38 @@ class TestTriggers:
         assert not pool.snapshot_due("main", 219, payoff)
         assert pool.snapshot_due("main", 220, payoff)
 
-    def test_a_win_rate_counts_only_games_since_the_last_snapshot(self):
+    def test_win_rate_after_snapshot_counts_only_new_games(self):
         pool, payoff = pool_of(1, win_rate=0.75, min_games=8)
         played(payoff, 0, 1, wins=7)
         assert not pool.snapshot_due("main", 11, payoff)  # too few games
         played(payoff, 0, 1, wins=0, losses=2)
         assert pool.snapshot_due("main", 12, payoff)  # 7 of 9
         pool.snapshot("main", 12, payoff)
-        payoff.grow(pool.num_policies)
+        assert payoff.num_policies == 3  # it has grown
         assert not pool.snapshot_due("main", 13, payoff)
         played(payoff, 0, 2, wins=8)
         assert pool.snapshot_due("main", 14, payoff)
 
-    def test_raw_games_count_even_in_a_ledger_with_decay(self):
+    def test_win_rate_in_ledger_with_decay_counts_raw_games(self):
         pool, _ = pool_of(1, win_rate=0.6, min_games=30)
         payoff = pm.Payoff(2, decay=0.9)  # its decayed counts stay below 10
         played(payoff, 0, 1, wins=30)
         assert payoff.decayed.games[0, 1] < 10
         assert pool.snapshot_due("main", 20, payoff)
 
-    def test_max_steps_bounds_the_wait_for_a_win_rate(self):
+    def test_snapshot_with_max_steps_is_due_without_win_rate(self):
         pool, payoff = pool_of(1, win_rate=0.9, max_steps=100)
         assert not pool.snapshot_due("main", 109, payoff)
         assert pool.snapshot_due("main", 110, payoff)
 
-    def test_a_step_that_decreases_is_refused(self):
+    def test_snapshot_due_with_decreasing_step_raises(self):
         pool, payoff = pool_of(1, every=5)
         with pytest.raises(ValueError, match="step must be at least 10, got 9"):
             pool.snapshot_due("main", 9, payoff)
 
 
 class TestMatchmaking:
-    def test_shares_of_groups_and_of_empty_ones(self):
+    def test_shares_of_empty_groups_go_to_other_groups(self):
         pool, payoff = pool_of(2, opponents={"snapshots": 0.6, "random": 0.2, "self": 0.2}, fixed=["random"])
         assert pool.opponent_weights("main", payoff).tolist() == pytest.approx([0.2, 0.2, 0.3, 0.3])
         pool, payoff = pool_of(0, opponents={"snapshots": 0.6, "random": 0.2, "self": 0.2}, fixed=["random"])
@@ -118,14 +122,14 @@ class TestMatchmaking:
         pool, payoff = pool_of(0)
         assert pool.opponent_weights("main", payoff).tolist() == [1.0]
 
-    def test_a_group_can_have_a_rule_of_its_own(self):
+    def test_group_with_own_rule_follows_it(self):
         pool, payoff = pool_of(2, opponents={"snapshots": (1.0, "pfsp")})
         played(payoff, 0, 1, wins=20)
         weights = pool.opponent_weights("main", payoff)
         assert weights[1] < 0.01
         assert weights[1:].tolist() == pytest.approx(pm.pfsp(payoff.win_rates[0, 1:]).tolist())
 
-    def test_groups_name_other_learners_and_their_snapshots(self):
+    def test_groups_of_other_learners_hold_their_members(self):
         learners = [
             pm.PoolLearner("main", {"all snapshots": 1.0}),
             pm.PoolLearner("exploiter", {"main": 0.5, "main:snapshots": 0.5}),
@@ -138,26 +142,108 @@ class TestMatchmaking:
         assert fixed.opponent_weights("main", games).tolist() == [0.0, 0.5, 0.5]
         assert pool.opponent_weights("exploiter", payoff).tolist() == [0.5, 0.0, 0.5, 0.0]
 
-    def test_the_mapping_is_of_numbers_alone_and_a_row_per_learner(self):
-        pool = pm.SnapshotPool(["red", "blue"], fixed=["random"])
-        pool.snapshot("red", 1)
-        mapping = pool.mapping(
-            pm.Payoff(pool.num_policies), seats=lambda focal, others: pm.Focal(focal, others, rotate=False)
-        )
-        table = pm.assignments(mapping, ["a", "b"], seed=0, episode=np.arange(200), resample_every=1)
-        assert set(map(tuple, table.tolist())) == {(0, 3), (1, 1)}  # blue has no snapshot yet and meets itself
+    def test_nash_rule_equals_equilibrium_of_games_between_snapshots(self):
+        pytest.importorskip("scipy")
+        pool, payoff = pool_of(3, opponents={"snapshots": (0.5, "nash"), "random": 0.5}, fixed=["random"])
+        for winner, loser in ((2, 3), (3, 4), (4, 2), (4, 2)):  # a cycle: rock, paper, scissors
+            played(payoff, winner, loser, wins=1)
+        played(payoff, 0, 2, wins=9)  # games of the learner do not count
+        expected = pm.nash(payoff.win_rates[2:, 2:])
+        assert expected.max() - expected.min() > 0.05
+        assert pool.opponent_weights("main", payoff).tolist() == pytest.approx([0.0, 0.5, *(0.5 * expected)])
+
+    def test_nash_rule_without_scipy_raises_at_construction(self, monkeypatch):
+        monkeypatch.setattr("pz_policymap.pool.learner_settings.find_spec", lambda name: None)
+        with pytest.raises(ImportError, match=r"rule 'nash' needs SciPy: pip install 'pz-policymap\[nash\]'"):
+            pm.PoolLearner("main", {"snapshots": (1.0, "nash")})
+
+    @pytest.mark.parametrize("rule", ["uniform", "pfsp", "latest", "delta_uniform", "nash", lambda rates: [3.0, 1.0]])
+    def test_every_rule_gives_a_group_exactly_its_share(self, rule):
+        pytest.importorskip("scipy")
+        opponents = {"snapshots": (0.6, rule), "random": 0.2, "self": 0.2}
+        pool, payoff = pool_of(2, opponents=opponents, fixed=["random"])
+        weights = pool.opponent_weights("main", payoff)
+        assert weights[:2].tolist() == pytest.approx([0.2, 0.2])
+        assert weights[2:].sum() == pytest.approx(0.6)
 
     @pytest.mark.parametrize(("evict", "expected"), [("oldest", 3), ("spread", 5), ("weakest", 4)])
-    def test_the_snapshot_that_retires(self, evict, expected):
-        members = [pm.SnapshotPool(["main"]).members[0]] * 3
+    def test_eviction_by_each_rule_retires_the_expected_snapshot(self, evict, expected):
         pool = pm.SnapshotPool(["main"], fixed=["x", "y"])
         members = list(pool.members) + [pool.snapshot("main", step) for step in (0, 40, 50, 60, 100)]
         shares = np.array([0.0, 0.0, 0.0, 0.3, 0.1, 0.2, 0.2, 0.2])
         assert snapshot_to_retire(evict, members, [3, 4, 5, 6, 7], shares) == expected
 
 
+class TestSeats:
+    def table(self, pool, agents, payoff, episodes=400):
+        """Returns the policies of many draws, shape `(episodes, num_seats)`."""
+        return pm.assignments(pool.mapping(payoff), agents, seed=0, episode=np.arange(episodes), resample_every=1)
+
+    def test_mapping_of_two_learners_has_one_row_per_learner(self):
+        pool = pm.SnapshotPool(
+            ["red", "blue"], fixed=["random"], seats=lambda focal, others: pm.Focal(focal, others, rotate=False)
+        )
+        payoff = pm.Payoff(pool.num_policies)
+        pool.snapshot("red", 1, payoff)
+        seats = self.table(pool, ["a", "b"], payoff)
+        assert set(map(tuple, seats.tolist())) == {(0, 3), (1, 1)}  # blue has no snapshot yet and meets itself
+
+    def test_teams_of_learner_and_opponent_are_controlled_by_one_policy_each(self):
+        pool = pm.SnapshotPool(
+            [pm.PoolLearner("main", {"snapshots": 0.5, "random": 0.5})],
+            fixed=["random"],
+            seats=lambda learner, others: pm.Teams(pm.Focal(learner, others)),
+        )
+        payoff = pm.Payoff(pool.num_policies)
+        pool.snapshot("main", 1, payoff)
+        seats = self.table(pool, ["red_0", "red_1", "blue_0", "blue_1"], payoff)
+        assert set(map(tuple, seats.tolist())) == {(0, 0, 1, 1), (1, 1, 0, 0), (0, 0, 2, 2), (2, 2, 0, 0)}
+
+    def test_learners_of_different_roles_meet_opponents_of_the_other_role(self):
+        learners = [
+            pm.PoolLearner("predator", {"prey": 0.5, "prey:snapshots": 0.5}),
+            pm.PoolLearner("prey", {"predator": 0.5, "predator:snapshots": 0.5}),
+        ]
+        seats = {
+            "predator": lambda learner, others: pm.Roles({"adversary": learner, "agent": others}),
+            "prey": lambda learner, others: pm.Roles({"adversary": pm.Shared(others), "agent": learner}),
+        }
+        pool = pm.SnapshotPool(learners, seats=seats)
+        payoff = pm.Payoff(pool.num_policies)
+        pool.snapshot("predator", 1, payoff), pool.snapshot("prey", 1, payoff)
+        agents = ["adversary_0", "adversary_1", "agent_0"]
+        table = self.table(pool, agents, payoff, 2000)
+        rows, counts = np.unique(table, axis=0, return_counts=True)
+        assert rows.tolist() == [[0, 0, 1], [0, 0, 3], [2, 2, 1]]
+        # Both learners take half the draws, and each meets its two opponents equally often.
+        np.testing.assert_allclose(counts / 2000, [0.5, 0.25, 0.25], atol=0.04)
+        assert pm.wrap(Tag(), pool.last_mapping, seed=0).assigner.mapping == pool.last_mapping
+
+    def test_seats_of_one_learner_can_be_a_dict(self):
+        pool = pm.SnapshotPool(["main"], fixed=["random"], seats={"main": pm.Focal})
+        assert repr(pool.last_mapping) == "Focal(Fixed(0), Weighted([1, 0]))"
+
+    def test_seats_without_a_learner_raise_key_error(self):
+        with pytest.raises(KeyError, match="blue"):
+            pm.SnapshotPool(["red", "blue"], seats={"red": pm.Focal})
+
+    def test_mapping_after_a_release_leaves_out_released_members(self):
+        pool, payoff = pool_of(3)
+        pool.retire(1)
+        pool.mapping(payoff)
+        assert [member.policy_id for member in pool.release()] == [1]
+        assert repr(pool.mapping(payoff)) == "Focal(Fixed(0), Weighted([0, 0.5, 0.5], policies=[0, 2, 3]))"
+
+
+class Tag(ParallelEnv):
+    """Two adversaries and one agent; never stepped."""
+
+    metadata: ClassVar = {"name": "tag_v0"}
+    possible_agents: ClassVar = ["adversary_0", "adversary_1", "agent_0"]
+
+
 class TestRelease:
-    def test_a_member_is_released_only_when_no_environment_uses_it(self):
+    def test_member_in_use_is_released_after_its_last_episode(self):
         pool, payoff = pool_of(2, capacity=2, every=10)
         env = pm.wrap(rps_v2.parallel_env(), pool.mapping(payoff), resample_every=2, seed=1)
         while True:
@@ -179,7 +265,16 @@ class TestRelease:
         assert pool.snapshot("main", 50).policy_id == 3  # a new id in the old slot
         assert pool.slots == {2: 1, 3: 0}
 
-    def test_a_forced_matchup_keeps_a_member(self):
+    def test_environment_that_lacks_the_latest_mapping_uses_every_member(self):
+        pool, payoff = pool_of(2)
+        env = pm.wrap(rps_v2.parallel_env(), pool.mapping(payoff), seed=0)  # before its first reset
+        pool.retire(1)
+        mapping = pool.mapping(payoff)
+        assert pool.release([env]) == []  # its next draw may choose the member
+        env.set_mapping(mapping)
+        assert [member.policy_id for member in pool.release([env])] == [1]
+
+    def test_member_of_forced_matchup_is_released_after_it(self):
         pool, payoff = pool_of(2, capacity=2)
         env = pm.wrap(rps_v2.parallel_env(), 3, seed=0)
         pool.retire(1)
@@ -189,96 +284,51 @@ class TestRelease:
         env.reset()
         assert [member.policy_id for member in pool.release([env])] == [1]
 
-    def test_ids_of_remote_workers_keep_members(self):
+    def test_members_that_remote_workers_use_are_not_released(self):
         pool, payoff = pool_of(3)
         pool.retire(1), pool.retire(2)
         pool.mapping(payoff)
         assert [member.policy_id for member in pool.release(in_use=[2, 0])] == [1]
         assert [member.policy_id for member in pool.release(in_use=[0])] == [2]
 
-    def test_a_snapshot_without_a_free_slot_is_refused(self):
+    def test_snapshot_without_free_slot_raises(self):
         pool, _ = pool_of(1, capacity=1)
-        with pytest.raises(ValueError, match="capacity must leave a free slot, got 1 slots"):
+        with pytest.raises(ValueError, match=r"capacity must leave a free slot, got 1: release members \[1\] first"):
             pool.snapshot("main", 20)
+        assert pool.active() == []  # the snapshot retired, so that a slot becomes free
+        pool.mapping(pm.Payoff(2))
+        assert [member.policy_id for member in pool.release()] == [1]
+        assert pool.snapshot("main", 20).policy_id == 2
 
-    def test_an_environment_before_its_first_reset_uses_nothing(self):
+    def test_environment_before_first_reset_uses_no_member(self):
         pool, payoff = pool_of(2)
         pool.retire(1)
         env = pm.wrap(rps_v2.parallel_env(), pool.mapping(payoff), seed=0)
         assert [member.policy_id for member in pool.release([env])] == [1]
 
-    def test_a_vector_environment_keeps_the_members_of_all_its_rows(self):
-        pool, payoff = pool_of(2)
+    def test_vector_environment_uses_members_of_all_rows(self):
+        pool = pm.SnapshotPool(["main"], seats=lambda learner, others: others)  # environments with a single seat
+        payoff = pm.Payoff(1)
+        pool.snapshot("main", 10, payoff), pool.snapshot("main", 20, payoff)
         env = pm.wrap(gymnasium.make_vec("CartPole-v1", num_envs=2), pm.Fixed(1), seed=0)
         env.reset()
         pool.retire(1)
-        env.set_mapping(pool.mapping(payoff, seats=lambda focal, others: others), now=True)
+        env.set_mapping(pool.mapping(payoff), now=True)
         assert pool.release([env]) == []
         env.reset()
         assert [member.policy_id for member in pool.release([env])] == [1]
 
-    def test_the_weakest_retires(self):
+    def test_eviction_of_weakest_retires_the_beaten_snapshot(self):
         pool, payoff = pool_of(3, capacity=3, evict="weakest", rule="pfsp", every=1)
         played(payoff, 0, 2, wins=30)
         assert not pool.snapshot_due("main", 100, payoff)
         assert pool.active() == [1, 3]
 
-    def test_only_active_snapshots_retire(self):
+    def test_retire_of_a_learner_raises(self):
         pool, _ = pool_of(1)
         with pytest.raises(ValueError, match=r"policy_id must be an active snapshot, one of \[1\], got 0"):
             pool.retire(0)
 
 
-class TestState:
-    def test_a_resumed_pool_goes_on_as_if_it_had_not_stopped(self, tmp_path):
-        def run(pool, payoff, env, steps):
-            met = []
-            for step in steps:
-                payoff.grow(pool.num_policies)
-                if pool.snapshot_due("main", step, payoff):
-                    pool.snapshot("main", step, payoff)
-                    payoff.grow(pool.num_policies)
-                env.set_mapping(pool.mapping(payoff))
-                pool.release([env])
-                env.reset()
-                ids = list(env.policy_ids.values())
-                met.append(ids)
-                while env.agents:
-                    env.step(dict.fromkeys(env.agents, 0))
-                payoff.record(pm.Episode(policies=ids, returns=[float(step % 3), 1.0]))
-            return met
-
-        def parts():
-            pool, payoff = pool_of(
-                opponents={"snapshots": (0.8, "pfsp"), "random": 0.2}, every=3, capacity=3, fixed=["random"]
-            )
-            return pool, payoff, pm.wrap(rps_v2.parallel_env(), 2, resample_every=2, seed=5)
-
-        expected = run(*parts(), range(60))
-        pool, payoff, env = parts()
-        met = run(pool, payoff, env, range(31))
-        path = tmp_path / "run.npz"
-        pm.save(path, pool=pool, payoff=payoff, assigner=env.assigner)
-        pool, payoff, env = parts()
-        state = pm.load(path)
-        pool.load_state_dict(state["pool"]), payoff.load_state_dict(state["payoff"])
-        env.set_mapping(pool.mapping(payoff))
-        env.assigner.load_state_dict(state["assigner"] | {"mapping": env.assigner.state_dict()["mapping"]})
-        assert met + run(pool, payoff, env, range(31, 60)) == expected
-        assert len({tuple(ids) for ids in expected}) > 5
-
-    def test_a_state_is_plain_and_of_this_pool(self):
-        pool, _ = pool_of(2)
-        state = json.loads(json.dumps(pool.state_dict()))
-        other, _ = pool_of(0)
-        other.load_state_dict(state)
-        assert other.members == pool.members
-        assert other.slots == pool.slots
-        with pytest.raises(ValueError, match="state does not fit"):
-            pm.SnapshotPool(["red"]).load_state_dict(state)
-        with pytest.raises(ValueError, match="state must be of version 1"):
-            other.load_state_dict({**state, "version": 2})
-
-
-def test_the_repr_shows_learners_and_slots():
+def test_repr_of_pool_shows_learners_and_slots():
     assert repr(pool_of(2, capacity=4)[0]) == "<SnapshotPool: main; 2 snapshots in 4 slots>"

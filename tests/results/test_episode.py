@@ -15,7 +15,7 @@ FIELDS = [field.name for field in dataclasses.fields(pm.Episode)]
 
 
 class TestEpisode:
-    def test_it_is_plain_and_frozen(self):
+    def test_episode_fields_are_plain_and_frozen(self):
         episode = pm.Episode(np.array([0, 1]), np.array([1, -1]), np.array([3, 3]), ["r", "b"], agents=["x", "y"])
         assert episode == pm.Episode([0, 1], [1.0, -1.0], [3, 3], ["r", "b"], [1.0, -1.0], ["x", "y"])
         assert all(type(value) is float for value in episode.returns)
@@ -23,18 +23,18 @@ class TestEpisode:
         with pytest.raises(dataclasses.FrozenInstanceError):
             episode.returns = ()
 
-    def test_defaults_are_one_side_per_seat_scored_by_return(self):
+    def test_episode_defaults_are_one_side_per_seat_scored_by_return(self):
         episode = pm.Episode([2, 2], [0.5, 1.5])
         assert (episode.lengths, episode.sides, episode.scores) == ((0, 0), (0, 1), (0.5, 1.5))
         assert episode.agents == (0, 1)
 
-    def test_repr_of_an_episode_shows_what_is_not_the_default(self):
+    def test_episode_repr_leaves_out_defaults(self):
         assert repr(pm.Episode([1], [2.0])) == "Episode(policies=(1,), returns=(2.0,))"
         shown = "Episode(policies=(0, 1), returns=(0.0, 0.0), lengths=(3, 3), agents=('a', 'b'))"
         assert repr(pm.Episode([0, 1], [0.0, 0.0], [3, 3], agents=["a", "b"])) == shown
 
     @given(st.lists(episodes(), max_size=8))
-    def test_a_log_gives_the_same_ledger(self, played):
+    def test_episode_restored_from_json_gives_the_same_ledger(self, played):
         log = [json.dumps(dataclasses.asdict(episode)) for episode in played]
         live, read = pm.Payoff(4), pm.Payoff(4)
         for episode, line in zip(played, log, strict=True):
@@ -75,6 +75,6 @@ class TestEpisode:
             *(({name: {0, 1}}, TypeError, f"{name} must be a sequence") for name in FIELDS),
         ],
     )
-    def test_bad_input_names_the_argument(self, arguments, error, message):
+    def test_episode_invalid_arguments_raise(self, arguments, error, message):
         with pytest.raises(error, match=f"^{message}"):
             pm.Episode(**{"policies": [0, 1], "returns": [0.0, 0.0], **arguments})

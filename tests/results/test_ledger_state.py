@@ -23,7 +23,7 @@ def with_entry(state, value):
 
 class TestState:
     @pytest.mark.parametrize("make", LEDGERS)
-    def test_a_saved_ledger_goes_on_as_if_it_had_never_stopped(self, make, tmp_path):
+    def test_resumed_ledger_equals_an_uninterrupted_one(self, make, tmp_path):
         pm.save(tmp_path / "run.npz", ledger=played(make(), 0, 20))
         resumed = make()
         resumed.load_state_dict(pm.load(tmp_path / "run.npz")["ledger"])
@@ -31,22 +31,22 @@ class TestState:
         assert same(resumed, straight)
         assert same(played(resumed, 1, 20), played(straight, 1, 20))
 
-    def test_only_a_ledger_with_decay_keeps_decayed_counts(self):
+    def test_state_without_decay_has_no_decayed_counts(self):
         assert [pm.Payoff(2, decay).state_dict()["table"].shape for decay in (1.0, 0.5)] == [(2, 2, 8), (2, 2, 10)]
 
-    def test_it_lies_in_one_file_with_the_assigner(self, tmp_path):
+    def test_ledger_saved_with_an_assigner_shares_its_file(self, tmp_path):
         payoff, assigner = ledger([WIN]), pm.PolicyAssigner(2, agents=["a", "b"], seed=0)
         pm.save(tmp_path / "run.npz", assigner=assigner, payoff=payoff)
         assert set(pm.load(tmp_path / "run.npz")) == {"assigner", "payoff"}
 
-    def test_decayed_counts_are_not_negative(self):
+    def test_state_with_negative_decayed_counts_raises(self):
         mine = played(pm.Payoff(3, decay=0.9), 0, 20)
         state = mine.state_dict()
         state["table"][0, 1, -1] = -1e-9
         with pytest.raises(ValueError, match="^state does not fit: 'table' must be counts"):
             mine.load_state_dict(state)
 
-    def test_the_largest_returns_can_be_saved_and_loaded(self, tmp_path):
+    def test_state_with_the_largest_returns_can_be_loaded(self, tmp_path):
         payoff, statistics = pm.Payoff(2), pm.PolicyStatistics(2)
         for ledger_of in (payoff, statistics):
             for _ in range(1000):
@@ -59,7 +59,7 @@ class TestState:
 
     @pytest.mark.parametrize("make", LEDGERS)
     @pytest.mark.parametrize("size", [1, 5])
-    def test_a_ledger_of_another_size_ends_as_the_larger(self, make, size):
+    def test_loaded_ledger_of_another_size_has_the_larger_size(self, make, size):
         saved = played(make(), 0, 20)
         resumed = make(size)
         resumed.load_state_dict(saved.state_dict())
@@ -68,7 +68,7 @@ class TestState:
         played(resumed, 1, 5)
 
     @pytest.mark.parametrize("make", LEDGERS)
-    def test_the_state_and_the_ledger_do_not_share_memory(self, make):
+    def test_state_does_not_share_memory_with_the_ledger(self, make):
         saved = played(make(), 0, 20)
         state = saved.state_dict()
         resumed = make()
@@ -109,7 +109,7 @@ class TestState:
             (lambda state: with_entry(state, -0.5), ValueError, "state does not fit: "),
         ],
     )
-    def test_a_state_that_does_not_fit_is_refused_and_nothing_has_changed(self, make, change, error, message):
+    def test_invalid_state_raises_and_changes_nothing(self, make, change, error, message):
         mine = played(make(), 0, 20)
         with pytest.raises(error, match=f"^{message}"):
             mine.load_state_dict(change(mine.state_dict()))
@@ -123,6 +123,6 @@ class TestState:
             (pm.PolicyStatistics(2, window=5), pm.PolicyStatistics(2), "window=100, this ledger 5"),
         ],
     )
-    def test_a_ledger_with_other_settings_is_refused(self, mine, other, message):
+    def test_state_with_other_settings_raises(self, mine, other, message):
         with pytest.raises(ValueError, match=f"^state does not fit: .*{message}"):
             mine.load_state_dict(other.state_dict())

@@ -35,10 +35,10 @@ class TestNash:
             ([[3]], [1.0]),
         ],
     )
-    def test_it_finds_the_equilibrium(self, payoffs, expected):
+    def test_nash_of_games_solved_by_hand_is_the_equilibrium(self, payoffs, expected):
         np.testing.assert_allclose(pm.nash(payoffs), expected, atol=1e-9)
 
-    def test_win_rates_serve_as_they_are(self):
+    def test_nash_of_win_rates_needs_no_conversion(self):
         payoff = pm.Payoff(3)
         for winner, loser in [(1, 0), (2, 1), (0, 2)]:  # paper, rock; scissors, paper; rock, scissors
             payoff.record(pm.Episode([winner, loser], [1.0, -1.0]))
@@ -47,21 +47,21 @@ class TestNash:
     @pytest.mark.parametrize(
         ("payoffs", "expected"), [([], []), (np.zeros((0, 0)), []), (np.zeros((2, 0)), [0.5, 0.5])]
     )
-    def test_an_empty_game_has_the_empty_or_the_uniform_answer(self, payoffs, expected):
+    def test_nash_of_an_empty_game_is_empty_or_uniform(self, payoffs, expected):
         assert pm.nash(payoffs).tolist() == expected
         assert pm.nash(payoffs, two_sided=True)[1].tolist() == []
 
     @pytest.mark.parametrize("value", [0.0, 0.5, -7.0])
-    def test_a_game_without_differences_is_uniform(self, value):
+    def test_nash_of_a_constant_game_is_uniform(self, value):
         np.testing.assert_allclose(pm.nash(np.full((4, 4), value)), [0.25] * 4)
 
-    def test_policies_that_are_alike_have_equal_shares(self):
+    def test_nash_of_identical_policies_has_equal_shares(self):
         rock, paper, scissors = range(3)
         moves = [rock, paper, rock, scissors, rock]
         beats = np.array([[0, -1, 1], [1, 0, -1], [-1, 1, 0]])
         np.testing.assert_allclose(pm.nash(beats[np.ix_(moves, moves)]), [1 / 9, 1 / 3, 1 / 9, 1 / 3, 1 / 9], atol=1e-9)
 
-    def test_two_sides_with_different_policies(self):
+    def test_nash_two_sided_returns_both_mixtures(self):
         # Row 0 secures 1/2 with (1/2, 1/2) over its two useful rows; by hand, the column mixture is (1/4, 3/4).
         payoffs = [[2, 0], [-1, 1], [-5, -5]]
         rows, columns = pm.nash(payoffs, two_sided=True)
@@ -69,26 +69,26 @@ class TestNash:
         np.testing.assert_allclose(columns, [1 / 4, 3 / 4], atol=1e-9)
 
     @given(games, st.sampled_from([1e-12, 1.0, 1e15, 1e300]))
-    def test_equilibrium_has_no_profitable_deviation(self, payoffs, unit):
+    def test_nash_of_any_game_has_no_profitable_deviation(self, payoffs, unit):
         rows, columns = pm.nash(payoffs * unit, two_sided=True)
         assert is_probabilities(rows)
         assert is_probabilities(columns)
         assert (payoffs @ columns).max() - (rows @ payoffs).min() < 1e-6
 
     @given(games, st.randoms(use_true_random=False))
-    def test_the_order_of_policies_does_not_matter(self, payoffs, random):
+    def test_nash_of_shuffled_policies_is_shuffled(self, payoffs, random):
         order = list(range(len(payoffs)))
         random.shuffle(order)
         np.testing.assert_allclose(pm.nash(payoffs[order]), pm.nash(payoffs)[order], atol=1e-6)
 
-    def test_payoffs_many_orders_of_magnitude_apart_still_secure_the_value(self):
+    def test_nash_of_payoffs_of_many_magnitudes_secures_the_value(self):
         rng = np.random.default_rng(1)
         for _ in range(100):
             payoffs = rng.choice([0.0, 1e-9, 1.0], rng.integers(1, 14, 2))
             rows, columns = pm.nash(payoffs, two_sided=True)
             assert (payoffs @ columns).max() - (rows @ payoffs).min() < 1e-6
 
-    def test_a_failure_of_the_solver_is_not_silent(self, monkeypatch):
+    def test_nash_failed_solver_raises(self, monkeypatch):
         def fails(**problem):
             return linprog([1.0], A_ub=[[1.0]], b_ub=[-1.0])  # which has no solution
 
@@ -96,7 +96,7 @@ class TestNash:
         with pytest.raises(ArithmeticError, match="nash"):
             pm.nash([[0, 1], [1, 0]])
 
-    def test_without_scipy_the_error_names_the_install_command(self, monkeypatch):
+    def test_nash_without_scipy_names_the_install_command(self, monkeypatch):
         real = builtins.__import__
 
         def no_scipy(name, *rest):
@@ -118,7 +118,7 @@ class TestNash:
             ([["a"]], TypeError, "payoffs must be numbers"),
         ],
     )
-    def test_bad_input_names_the_argument(self, payoffs, error, message):
+    def test_nash_invalid_payoffs_raise(self, payoffs, error, message):
         with pytest.raises(error, match=message):
             pm.nash(payoffs)
 

@@ -11,7 +11,7 @@ from tests.results.ledgers import DRAW, LOSS, WIN, coarse, contract, episodes, l
 
 
 class TestCounts:
-    def test_wins_draws_losses_and_games(self):
+    def test_counts_of_a_pair_are_wins_draws_losses_and_games(self):
         payoff = ledger([WIN] * 3 + [LOSS] * 2 + [DRAW], num_policies=3)
         assert payoff.wins.tolist() == [[0, 3, 0], [2, 0, 0], [0, 0, 0]]
         assert payoff.losses.tolist() == [[0, 2, 0], [3, 0, 0], [0, 0, 0]]
@@ -19,17 +19,17 @@ class TestCounts:
         assert payoff.games.tolist() == [[0, 6, 0], [6, 0, 0], [0, 0, 0]]
         assert payoff.wins.dtype == np.int64
 
-    def test_without_decay_the_decayed_counts_are_the_raw_ones(self):
+    def test_decayed_counts_without_decay_equal_the_raw_ones(self):
         payoff = ledger([WIN, WIN, LOSS, DRAW])
         for name, counts in payoff.decayed._asdict().items():
             np.testing.assert_array_equal(counts, getattr(payoff, name))
 
-    def test_a_decayed_win_rate_agrees_with_published_code(self):
+    def test_decayed_win_rate_agrees_with_published_code(self):
         # DI-engine's and TLeague's payoffs agree on this sequence at decay 0.99.
         payoff = ledger([WIN] * 6 + [LOSS] * 3 + [DRAW], decay=0.99, prior=0.0)
         assert payoff.win_rates[0, 1] == pytest.approx(0.6401930913772922, rel=1e-12)
 
-    def test_raw_counts_stay_beside_decayed_ones(self):
+    def test_raw_counts_with_decay_are_kept(self):
         payoff = ledger([WIN] * 100 + [LOSS] * 100, decay=0.99)
         assert payoff.wins.tolist() == [[0, 100], [100, 0]]
         # A geometric series: the losses came last, the wins had a hundred games more to fade.
@@ -38,7 +38,7 @@ class TestCounts:
         assert payoff.decayed.wins[0, 1] == pytest.approx(losses * 0.99**100)
         assert payoff.decayed.games[0, 1] == pytest.approx((1.0 - 0.99**200) / 0.01)
 
-    def test_only_the_games_of_a_pair_make_it_fade(self):
+    def test_decayed_counts_fade_by_games_of_their_pair_only(self):
         payoff = ledger([WIN], num_policies=3, decay=0.5)
         payoff.record(pm.Episode([0, 2], WIN))
         payoff.record(pm.Episode([0, 1], WIN, sides=["r", "r"]))  # no game: they were on one side
@@ -53,7 +53,7 @@ class TestCounts:
         assert payoff.decayed.wins[0, 1] == 1 / 16 + 1 / 4
         assert payoff.decayed.draws[0, 1] == 1 / 8 + 1 / 2 + 1
 
-    def test_a_game_against_itself_changes_no_count_and_no_rating(self):
+    def test_self_play_changes_neither_counts_nor_ratings(self):
         payoff = ledger([WIN, WIN, LOSS])
         before = payoff.win_rates, payoff.ratings().values
         payoff.record(pm.Episode([0, 0], [5.0, -5.0]))
@@ -70,7 +70,7 @@ class TestCounts:
         assert payoff.win_rates[0, 1] == 2 / 3
 
     @given(st.lists(episodes(), max_size=10))
-    def test_counts_are_those_of_the_contract(self, played):
+    def test_counts_of_any_episodes_follow_the_contract(self, played):
         payoff = pm.Payoff(4)
         wins, draws = np.zeros((4, 4), int), np.zeros((4, 4), int)
         for episode in played:
@@ -82,7 +82,7 @@ class TestCounts:
         np.testing.assert_array_equal(payoff.draws, draws)
 
     @pytest.mark.parametrize("decay", [1.0, 0.9])
-    def test_a_policy_that_is_not_there_is_refused_and_nothing_has_changed(self, decay):
+    def test_unknown_policy_raises_and_changes_nothing(self, decay):
         payoff = ledger([WIN], decay=decay)
         before = payoff.state_dict()
         with pytest.raises(ValueError, match=r"num_policies=2, got \[0, 2\]; grow\(3\)"):
@@ -101,12 +101,12 @@ class TestCounts:
             ({"prior": None}, TypeError, "prior"),
         ],
     )
-    def test_bad_input_names_the_argument(self, arguments, error, message):
+    def test_payoff_invalid_arguments_raise(self, arguments, error, message):
         with pytest.raises(error, match=f"^{message}"):
             pm.Payoff(**{"num_policies": 2, **arguments})
 
     @pytest.mark.parametrize("ledger_of", [pm.Payoff, pm.PolicyStatistics])
-    def test_only_episodes_are_recorded(self, ledger_of):
+    def test_recording_a_non_episode_raises(self, ledger_of):
         with pytest.raises(TypeError, match="episode must be an Episode"):
             ledger_of(2).record([0, 1])
 
@@ -127,17 +127,17 @@ class TestWinRates:
             ([WIN], 0.0, 1.0),
         ],
     )
-    def test_they_are_the_mean_of_a_beta_distribution(self, results, prior, expected):
+    def test_win_rates_are_means_of_a_beta_distribution(self, results, prior, expected):
         assert ledger(results, prior=prior).win_rates[0, 1] == pytest.approx(expected, rel=1e-15)
 
-    def test_the_two_of_a_pair_sum_to_one_even_where_their_quotients_do_not(self):
+    def test_win_rates_of_a_pair_sum_to_one_despite_rounding(self):
         payoff = ledger([WIN, WIN], decay=0.9, prior=0.3)
         counts, total = payoff.decayed, payoff.decayed.games[0, 1] + 0.6
         assert (counts.wins[0, 1] + 0.3) / total + (counts.wins[1, 0] + 0.3) / total != 1.0
         assert payoff.win_rates[0, 1] + payoff.win_rates[1, 0] == 1.0
 
     @given(st.lists(episodes(), max_size=12), st.sampled_from([1.0, 0.9]), st.floats(0.0, 10.0))
-    def test_they_are_antisymmetric_to_the_last_bit_and_between_0_and_1(self, played, decay, prior):
+    def test_win_rates_of_any_episodes_are_antisymmetric_and_from_0_to_1(self, played, decay, prior):
         payoff = pm.Payoff(4, decay, prior)
         for episode in played:
             payoff.record(episode)
@@ -148,7 +148,7 @@ class TestWinRates:
 
 
 class TestMeanReturns:
-    def test_the_cross_play_matrix_of_a_cooperative_game(self):
+    def test_mean_returns_of_a_cooperative_game_are_the_cross_play_matrix(self):
         payoff = pm.Payoff(3)
         for policies, value in [([0, 0], 4.0), ([0, 1], 1.0), ([1, 0], 3.0), ([1, 1], 6.0)]:
             payoff.record(pm.Episode(policies, [value, value]))
@@ -156,14 +156,14 @@ class TestMeanReturns:
         assert np.isnan(payoff.mean_returns[2]).all()
         assert payoff.episodes.tolist() == [[1, 2, 0], [2, 1, 0], [0, 0, 0]]
 
-    def test_an_episode_counts_once_with_the_mean_over_the_seats_of_a_policy(self):
+    def test_mean_returns_count_an_episode_once_with_the_mean_over_seats(self):
         payoff = pm.Payoff(2)
         payoff.record(pm.Episode([0, 0, 1], [1.0, 2.0, 9.0]))
         assert payoff.mean_returns[0].tolist() == [1.5, 1.5]
         assert payoff.mean_returns[1, 0] == 9.0
         assert np.isnan(payoff.mean_returns[1, 1])  # its only seat had no company of its own
 
-    def test_teammates_share_episodes_without_a_game(self):
+    def test_mean_returns_of_teammates_need_no_game(self):
         payoff = pm.Payoff(2)
         payoff.record(pm.Episode([0, 1], [3.0, 5.0], sides=["r", "r"]))
         assert payoff.games.sum() == 0
@@ -279,7 +279,7 @@ class TestRepr:
 
 class TestGrowing:
     @pytest.mark.parametrize("decay", [1.0, 0.9])
-    def test_growing_keeps_results(self, decay):
+    def test_growing_a_ledger_keeps_results(self, decay):
         payoff = ledger([WIN, WIN, DRAW], decay=decay)
         before = payoff.state_dict()["table"]
         payoff.grow(4)
@@ -290,7 +290,7 @@ class TestGrowing:
         assert payoff.wins[0].tolist() == [0, 2, 0, 1]
 
     @pytest.mark.parametrize("ledger_of", [pm.Payoff, pm.PolicyStatistics])
-    def test_it_never_shrinks(self, ledger_of):
+    def test_growing_to_a_smaller_size_raises(self, ledger_of):
         one = ledger_of(3)
         one.grow(3)
         with pytest.raises(ValueError, match="num_policies must be at least 3, got 2"):
@@ -299,7 +299,7 @@ class TestGrowing:
 
 class TestMerging:
     @given(st.lists(episodes(returns=coarse), max_size=24), st.randoms(use_true_random=False))
-    def test_any_order_gives_the_ledger_of_all_episodes_to_the_last_bit(self, played, shuffler):
+    def test_merging_in_any_order_equals_one_ledger_to_the_last_bit(self, played, shuffler):
         whole = pm.Payoff(4)
         workers = [pm.Payoff(4) for _ in range(3)]
         for number, episode in enumerate(played):
@@ -311,7 +311,7 @@ class TestMerging:
             merged.merge(worker)
         np.testing.assert_array_equal(merged.state_dict()["table"], whole.state_dict()["table"])
 
-    def test_a_smaller_ledger_grows_and_a_smaller_one_is_taken_in(self):
+    def test_merging_different_sizes_has_the_larger_size(self):
         small, large = ledger([WIN]), ledger([LOSS, LOSS], num_policies=4)
         small.merge(large)
         assert small.wins.tolist() == ledger([WIN, LOSS, LOSS], num_policies=4).wins.tolist()
@@ -319,13 +319,13 @@ class TestMerging:
         assert large.wins[:2, :2].tolist() == [[0, 1], [2, 0]]
 
     @pytest.mark.parametrize("decays", [(0.99, 1.0), (1.0, 0.99), (0.99, 0.99)])
-    def test_decayed_ledgers_are_refused(self, decays):
+    def test_merging_decayed_ledgers_raises(self, decays):
         mine, other = (ledger([WIN], decay=decay) for decay in decays)
         with pytest.raises(ValueError, match="episodes, which one ledger records"):
             mine.merge(other)
         assert mine.wins[0, 1] == 1
 
-    def test_workers_of_a_decayed_ledger_send_episodes(self):
+    def test_decayed_ledger_of_episodes_in_sequence_prefers_recent_ones(self):
         # 100 wins and then 100 losses: 0.27 in sequence, where merged halves would be 0.50.
         sent = [pm.Episode([0, 1], result) for result in [WIN] * 100 + [LOSS] * 100]
         payoff = pm.Payoff(2, decay=0.99, prior=0.0)
@@ -333,6 +333,17 @@ class TestMerging:
             payoff.record(episode)
         assert payoff.win_rates[0, 1] == pytest.approx(0.268, abs=0.001)
 
-    def test_only_a_ledger_can_be_merged(self):
+    def test_merging_a_non_ledger_raises(self):
         with pytest.raises(TypeError, match="other must be a Payoff"):
             pm.Payoff(2).merge({})
+
+
+def test_results_of_a_policy_equal_its_rows_of_the_matrices():
+    payoff = pm.Payoff(3, decay=0.9)
+    for returns in ([1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [1.0, 0.0]):
+        payoff.record(pm.Episode(policies=[2, 0], returns=returns))
+    for policy in range(3):
+        won, games = payoff.results_of(policy)
+        assert won.tolist() == (payoff.wins[policy] + payoff.draws[policy] / 2).tolist()
+        assert games.tolist() == payoff.games[policy].tolist()
+    assert payoff.results_of(2)[0].tolist() == [2.5, 0.0, 0.0]

@@ -27,14 +27,14 @@ BASEBALL = np.array(
 
 
 class TestRatings:
-    def test_they_agree_with_a_published_analysis(self):
+    def test_ratings_of_baseball_teams_agree_with_a_published_analysis(self):
         ratings = bradley_terry(BASEBALL, prior=1e-9)
         # The vignette of R's BradleyTerry2, model baseballModel1: log-odds against Baltimore.
         published = [1.5814, 1.4364, 1.2945, 1.2476, 1.1077, 0.6839, 0.0]
         np.testing.assert_allclose((ratings.values - ratings.values[-1]) / ELO, published, atol=5e-5)
 
     @pytest.mark.parametrize("prior", [1e-7, 1e-9, 1e-13])
-    def test_errors_are_those_of_the_information_matrix(self, prior):
+    def test_ratings_errors_are_those_of_the_information_matrix(self, prior):
         ratings = bradley_terry(BASEBALL, prior)
         chance = 1.0 / (1.0 + np.exp(-(ratings.values[:, None] - ratings.values) / ELO))
         information = (BASEBALL + BASEBALL.T) * chance * (1.0 - chance)
@@ -43,19 +43,19 @@ class TestRatings:
         np.testing.assert_allclose(ratings.errors / ELO, np.sqrt(np.diag(np.linalg.pinv(laplacian))), rtol=1e-8)
 
     @pytest.mark.parametrize(("won", "lost"), [(30, 10), (500, 500), (1, 9)])
-    def test_two_policies_by_hand(self, won, lost):
+    def test_ratings_of_two_policies_are_log_odds(self, won, lost):
         ratings = bradley_terry(np.array([[0.0, won], [lost, 0.0]]), prior=1e-6)
         np.testing.assert_allclose(ratings.values / ELO, np.array([0.5, -0.5]) * math.log(won / lost), atol=1e-5)
         np.testing.assert_allclose(ratings.errors / ELO, 0.5 * math.sqrt(1.0 / won + 1.0 / lost), rtol=1e-5)
 
-    def test_the_scale_is_elos(self):
+    def test_ratings_scale_is_that_of_elo(self):
         # TLeague's Elo, k=32: 1200 beats 1000 and gains 7.6880983472654, so it was expected to win 1 - 7.688.../32.
         expected = 1.0 - 7.6880983472654 / 32.0
         ratings = bradley_terry(np.array([[0.0, expected], [1.0 - expected, 0.0]]) * 1000.0, prior=1e-9)
         assert ratings.values[0] - ratings.values[1] == pytest.approx(200.0, abs=1e-3)
 
     @pytest.mark.parametrize("prior", [0.1, 1.0, 5.0])
-    def test_they_are_the_maximum_of_the_posterior(self, prior):
+    def test_ratings_maximise_the_posterior(self, prior):
         rng = np.random.default_rng(0)
         wins = rng.integers(0, 10, (6, 6)).astype(float)
         np.fill_diagonal(wins, 0.0)
@@ -78,58 +78,58 @@ class TestRatings:
         ratings = bradley_terry(np.array([[0.0, 1e15], [0.0, 0.0]]), prior=1.0)
         np.testing.assert_allclose(ratings.values, [3000.0, -3000.0], rtol=1e-6)
 
-    def test_they_end_and_are_in_order_where_rounding_hides_the_maximum(self):
+    def test_ratings_with_a_maximum_hidden_by_rounding_are_finite_and_ordered(self):
         ratings = bradley_terry(np.triu(np.full((30, 30), 1e6), 1), prior=1e-3)
         assert np.isfinite(ratings).all()
         assert (np.diff(ratings.values) < 0.0).all()
 
-    def test_a_policy_without_games_is_in_the_middle_with_the_largest_error(self):
+    def test_ratings_of_a_policy_without_games_are_average_with_the_largest_error(self):
         ratings = ledger([WIN] * 30 + [LOSS] * 10, num_policies=3).ratings()
         assert ratings.values[2] == pytest.approx(0.0, abs=1e-9)
         assert ratings.errors.argmax() == 2
 
-    def test_a_draw_is_half_a_win(self):
+    def test_ratings_count_a_draw_as_half_a_win(self):
         drawn, halves = ledger([DRAW] * 10 + [WIN] * 10), ledger([WIN] * 15 + [LOSS] * 5)
         np.testing.assert_allclose(drawn.ratings().values, halves.ratings().values)
 
-    def test_without_games_and_alone_everybody_is_average(self):
+    def test_ratings_without_games_are_average(self):
         np.testing.assert_allclose(pm.Payoff(3).ratings().values, 0.0, atol=1e-9)
         assert [values.tolist() for values in pm.Payoff(1).ratings()] == [[0.0], [0.0]]
 
-    def test_old_games_count_less_in_a_decayed_ledger(self):
+    def test_ratings_with_decay_prefer_recent_games(self):
         results = [WIN] * 100 + [LOSS] * 100
         assert ledger(results).ratings().values[0] == pytest.approx(0.0, abs=1e-6)
         assert ledger(results, decay=0.97).ratings().values[0] < -100.0
 
     @pytest.mark.parametrize("prior", [0.01, 0.3])
-    def test_they_are_found_where_newtons_whole_steps_would_run_away(self, prior):
+    def test_ratings_converge_where_full_newton_steps_diverge(self, prior):
         wins = np.array([[0, 1e3, 0, 0], [0, 0, 0, 0], [0, 1e4, 0, 1e4], [1, 0, 0, 0]])
         log_odds = bradley_terry(wins, prior).values / ELO
         # At the maximum what the virtual games pull by sums to zero ...
         log_odds -= brentq(lambda mean: np.tanh((log_odds - mean) / 2.0).sum(), -50.0, 50.0)
         chance = 1.0 / (1.0 + np.exp(log_odds - log_odds[:, None]))
-        # ... and everybody has won as much as was to be expected.
+        # ... and each policy has won as much as expected.
         expected = ((wins + wins.T) * chance).sum(axis=1) + prior * np.tanh(log_odds / 2.0)
         np.testing.assert_allclose(wins.sum(axis=1), expected, atol=1e-6)
 
     @pytest.mark.parametrize("prior", [0.5, 1.0, 8.0])
-    def test_the_prior_is_in_the_errors(self, prior):
+    def test_ratings_errors_include_the_prior(self, prior):
         # By hand, five games each: the distance has the precision n/2 + prior/2, and half its deviation is a policy's.
         ratings = bradley_terry(np.array([[0.0, 5.0], [5.0, 0.0]]), prior)
         np.testing.assert_allclose(ratings.errors / ELO, math.sqrt(1.0 / (10.0 + prior)))
 
-    def test_a_prior_that_rounding_loses_is_refused(self):
+    def test_ratings_with_a_prior_lost_by_rounding_raise(self):
         with pytest.raises(ValueError, match=r"^prior must not vanish beside 1e\+15 games of a pair, got 1e-06"):
             bradley_terry(np.array([[0.0, 1e15], [0.0, 0.0]]), prior=1e-6)
 
     @pytest.mark.parametrize("prior", [0.0, -1.0, float("nan")])
-    def test_without_a_prior_they_need_not_be_finite(self, prior):
+    def test_ratings_without_a_prior_raise(self, prior):
         with pytest.raises(ValueError, match="prior must be above 0"):
             bradley_terry(BASEBALL, prior)
         with pytest.raises(ValueError, match="prior must be above 0"):
             pm.Payoff(2, prior=0.0).ratings()
 
-    def test_the_truth_lies_within_two_errors_as_often_as_it_should(self):
+    def test_ratings_errors_of_unequal_policies_cover_the_truth(self):
         rng = np.random.default_rng(7)
         truth = np.array([1.0, 0.5, 0.0, -0.5, -1.0])
         chance = 1.0 / (1.0 + np.exp(-(truth[:, None] - truth)))

@@ -11,12 +11,12 @@ import pz_policymap as pm
 from tests.results.ledgers import WIN, episodes
 
 
-@pytest.mark.filterwarnings("error")  # a mean over nothing is no division by zero
+@pytest.mark.filterwarnings("error")  # a mean without episodes does not divide by zero
 class TestStatistics:
-    def test_the_window_is_a_hundred_episodes_unless_told(self):
+    def test_statistics_default_window_is_100_episodes(self):
         assert pm.PolicyStatistics(1).window == 100
 
-    def test_it_counts_episodes_and_steps_and_takes_means_over_the_window(self):
+    def test_statistics_count_all_episodes_and_average_over_the_window(self):
         statistics = pm.PolicyStatistics(3, window=2)
         for value, length in [(9.0, 9), (1.0, 4), (3.0, 6)]:
             statistics.record(pm.Episode([0, 1], [value, -value], [length, 2 * length]))
@@ -25,7 +25,7 @@ class TestStatistics:
         np.testing.assert_array_equal(statistics.mean_return, [2.0, -2.0, np.nan])
         np.testing.assert_array_equal(statistics.mean_length, [5.0, 10.0, np.nan])
 
-    def test_several_seats_of_a_policy_are_one_episode_of_their_mean(self):
+    def test_statistics_of_several_seats_are_one_episode_with_their_mean(self):
         statistics = pm.PolicyStatistics(2)
         statistics.record(pm.Episode([0, 0, 1], [1.0, 2.0, 7.0], [4, 6, 3]))
         assert statistics.episodes.tolist() == [1, 1]
@@ -33,7 +33,7 @@ class TestStatistics:
         assert statistics.mean_return.tolist() == [1.5, 7.0]
         assert statistics.mean_length.tolist() == [5.0, 3.0]
 
-    def test_the_scalars_are_flat_plain_and_without_gaps(self):
+    def test_scalars_are_flat_and_leave_out_what_is_unknown(self):
         statistics = pm.PolicyStatistics(2)
         statistics.record(pm.Episode([1], [2.5], [4]))
         assert statistics.scalars() == {
@@ -47,7 +47,7 @@ class TestStatistics:
         assert all(type(value) is float for value in statistics.scalars().values())
         assert "league/p1/steps" in statistics.scalars(prefix="league/p")
 
-    def test_growing_keeps_what_is_known(self):
+    def test_growing_statistics_keeps_results(self):
         statistics = pm.PolicyStatistics(1, window=2)
         statistics.record(pm.Episode([0], [2.0], [4]))
         statistics.grow(3)
@@ -56,7 +56,7 @@ class TestStatistics:
         np.testing.assert_array_equal(statistics.mean_return, [3.0, np.nan, 1.0])
 
     @given(st.lists(episodes(), max_size=20), st.integers(1, 5))
-    def test_the_means_are_those_of_the_last_episodes(self, played, window):
+    def test_statistics_means_are_those_of_the_last_episodes(self, played, window):
         statistics = pm.PolicyStatistics(4, window)
         seen = {policy: [] for policy in range(4)}
         for episode in played:
@@ -68,7 +68,7 @@ class TestStatistics:
             expected = np.mean(values[-window:]) if values else np.nan
             np.testing.assert_allclose(statistics.mean_return[policy], expected, rtol=1e-9, atol=1e-6)
 
-    def test_a_policy_that_is_not_there_is_refused_and_nothing_has_changed(self):
+    def test_unknown_policy_raises_and_changes_nothing(self):
         statistics = pm.PolicyStatistics(2)
         with pytest.raises(ValueError, match=r"num_policies=2, got \[0, 2\]; grow\(3\)"):
             statistics.record(pm.Episode([0, 2], WIN))
@@ -95,6 +95,6 @@ class TestStatistics:
             ({"window": 1.5}, TypeError, "window must be an integer, got 1.5"),
         ],
     )
-    def test_bad_input_names_the_argument(self, arguments, error, message):
+    def test_statistics_invalid_arguments_raise(self, arguments, error, message):
         with pytest.raises(error, match=f"^{message}"):
             pm.PolicyStatistics(**{"num_policies": 2, **arguments})

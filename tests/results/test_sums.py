@@ -14,7 +14,7 @@ class TestSums:
     @given(st.lists(st.floats(-1e6, 1e6).filter(lambda x: x == 0.0 or abs(x) > 1e-3), max_size=200))
     @example([0.1] * 10)
     @example([1e16, 1.0, -1e16])
-    def test_a_sum_is_the_exact_one_rounded_in_any_order(self, values):
+    def test_sum_in_any_order_is_the_exact_one_rounded(self, values):
         for order in (values, values[::-1], random.Random(0).sample(values, len(values))):
             total, rest = 0.0, 0.0
             for value in order:

@@ -43,45 +43,45 @@ class TestPFSP:
             ([0.05, 0.3, 0.5, 0.9], "linear_capped", [0.3125, 0.3125, 0.3125, 0.062499999999999986]),
         ],
     )
-    def test_it_agrees_with_published_code(self, rates, weighting, expected):
+    def test_pfsp_agrees_with_published_code(self, rates, weighting, expected):
         np.testing.assert_allclose(pm.pfsp(rates, weighting), expected, rtol=1e-12, atol=1e-15)
 
     @given(win_rates, st.sampled_from(WEIGHTINGS), st.floats(0.0, 1e6), st.floats(0.0, 1.0))
-    def test_it_is_total(self, rates, weighting, power, floor):
+    def test_pfsp_of_any_win_rates_is_probabilities(self, rates, weighting, power, floor):
         weights = pm.pfsp(rates, weighting, power, floor)
         assert weights.shape == rates.shape
         assert rates.shape[-1] == 0 or is_probabilities(weights)
 
     @pytest.mark.parametrize("weighting", WEIGHTINGS[:4])
     @pytest.mark.parametrize("count", [1, 2, 5])
-    def test_it_is_uniform_where_all_opponents_are_beaten(self, weighting, count):
+    def test_pfsp_with_all_opponents_beaten_is_uniform(self, weighting, count):
         assert pm.pfsp([1.0] * count, weighting).tolist() == [1.0 / count] * count
 
     @pytest.mark.parametrize("weighting", WEIGHTINGS)
-    def test_it_is_uniform_where_nothing_has_been_played_yet(self, weighting):
+    def test_pfsp_without_games_is_uniform(self, weighting):
         np.testing.assert_allclose(pm.pfsp(pm.Payoff(4).win_rates, weighting), np.full((4, 4), 0.25))
 
     @pytest.mark.parametrize("weighting", [*WEIGHTINGS[:4], lambda x: 1.0 - x**2])
-    def test_a_matrix_is_weighted_row_by_row(self, weighting):
+    def test_pfsp_of_a_matrix_weights_each_row(self, weighting):
         rates = np.array([[0.1, 0.5, 0.9], [1.0, 1.0, 1.0], [0.5, 0.2, 0.0]])
         np.testing.assert_array_equal(pm.pfsp(rates, weighting), [pm.pfsp(row, weighting) for row in rates])
 
-    def test_a_learner_meets_itself_unless_the_diagonal_is_set_to_one(self):
+    def test_pfsp_of_win_rates_includes_the_learner_by_default(self):
         rates = pm.Payoff(3).win_rates
         assert (np.diag(pm.pfsp(rates)) > 0.0).all()
         np.fill_diagonal(rates, 1.0)
         np.testing.assert_allclose(pm.pfsp(rates), (1.0 - np.eye(3)) / 2.0)
 
-    def test_a_large_power_leaves_the_hardest_alone_and_none_is_uniform(self):
+    def test_pfsp_power_moves_from_uniform_to_the_hardest_opponent(self):
         assert pm.pfsp([0.9, 0.99, 0.999], power=1e5).tolist() == [1.0, 0.0, 0.0]
         np.testing.assert_allclose(pm.pfsp([0.1, 0.5, 1.0], power=0.0), [1 / 3] * 3)
 
-    def test_the_floor_is_spread_over_all_equally(self):
+    def test_pfsp_floor_is_spread_equally(self):
         bare = pm.pfsp([0.0, 1.0])
         assert bare.tolist() == [1.0, 0.0]
         np.testing.assert_allclose(pm.pfsp([0.0, 1.0], floor=0.2), [0.9, 0.1])
 
-    def test_a_function_of_ones_own_sees_the_win_rates_and_cannot_change_them(self):
+    def test_pfsp_weighting_function_gets_a_copy_of_win_rates(self):
         rates = np.array([0.25, 0.5])
 
         def spoil(x):
@@ -93,7 +93,7 @@ class TestPFSP:
 
     @pytest.mark.filterwarnings("error")
     @pytest.mark.parametrize("rates", [[1.0, 1.0], [[1.0, 1.0], [0.5, 1.0]]])
-    def test_zero_weights_become_uniform(self, rates):
+    def test_pfsp_rows_of_zero_weights_are_uniform(self, rates):
         np.testing.assert_array_equal(np.ravel(pm.pfsp(rates))[:2], 0.5)
 
     @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ class TestPFSP:
         ],
     )
     @pytest.mark.filterwarnings("ignore:divide by zero", "ignore:invalid value")
-    def test_bad_input_names_the_argument(self, arguments, error, message):
+    def test_pfsp_invalid_arguments_raise(self, arguments, error, message):
         with pytest.raises(error, match=message):
             pm.pfsp(**{"win_rates": [0.0, 0.5], **arguments})
 
@@ -206,15 +206,15 @@ class TestByAge:
             ((0, 0.5), []),
         ],
     )
-    def test_delta_uniform_plays_the_younger_part(self, arguments, expected):
+    def test_delta_uniform_chooses_the_later_part(self, arguments, expected):
         np.testing.assert_allclose(pm.delta_uniform(*arguments), expected)
 
-    def test_the_defaults_are_half_and_the_last_ten(self):
+    def test_weights_by_age_defaults_are_half_and_the_last_ten(self):
         np.testing.assert_array_equal(pm.latest(20), pm.latest(20, 10, 0.5))
         np.testing.assert_array_equal(pm.delta_uniform(20), pm.delta_uniform(20, 0.5))
 
     @given(st.integers(1, 200), st.integers(1, 300), st.floats(0.0, 1.0))
-    def test_they_are_probabilities_for_every_population(self, num_policies, window, share):
+    def test_weights_by_age_of_any_population_are_probabilities(self, num_policies, window, share):
         assert is_probabilities(pm.latest(num_policies, window, share))
         assert is_probabilities(pm.delta_uniform(num_policies, share))
 
@@ -232,13 +232,13 @@ class TestByAge:
             (pm.delta_uniform, {"num_policies": 2, "delta": None}, TypeError, "^delta"),
         ],
     )
-    def test_bad_input_names_the_argument(self, function, arguments, error, message):
+    def test_weights_by_age_invalid_arguments_raise(self, function, arguments, error, message):
         with pytest.raises(error, match=message):
             function(**arguments)
 
 
 class TestInAMapping:
-    def test_weights_follow_the_ledger_from_draw_to_draw(self):
+    def test_weighted_mapping_follows_the_ledger_at_each_draw(self):
         payoff = pm.Payoff(3)
         opponents = pm.Weighted(lambda: pm.pfsp(payoff.win_rates[0], power=50.0))
         assigner = pm.PolicyAssigner(opponents, agents=["a"], resample_every=1, seed=0)
@@ -246,7 +246,7 @@ class TestInAMapping:
             payoff.record(pm.Episode([0, 2], [0.0, 1.0]))  # policy 2 wins always
         assert {int(assigner.begin_episodes()[0, 0]) for _ in range(20)} == {2}
 
-    def test_each_learner_meets_opponents_by_its_own_row(self):
+    def test_weighted_matrix_gives_each_learner_its_own_row(self):
         payoff = pm.Payoff(4)
         for learner, nemesis in [(0, 2), (1, 3)]:
             for opponent in (2, 3):
@@ -258,7 +258,7 @@ class TestInAMapping:
         assert {tuple(sorted(pair)) for pair in assigner.begin_episodes().tolist()} == {(0, 2), (1, 3)}
 
     @pytest.mark.parametrize("change", [+3, -2])
-    def test_a_population_that_grows_or_shrinks_touches_no_block_in_force(self, change):
+    def test_weighted_population_change_keeps_the_block_in_force(self, change):
         population = [3]
         mapping = pm.Weighted(lambda: pm.latest(population[0], window=1, latest_ratio=1.0))  # always the latest
         env = pm.wrap(rps_v2.parallel_env(), mapping, resample_every=3, seed=0)

@@ -24,3 +24,4 @@ from pz_policymap.adapters.rllib.environments import AECSeats as AECSeats
 from pz_policymap.adapters.rllib.environments import ParallelSeats as ParallelSeats
 from pz_policymap.adapters.rllib.module_mapping import Assignment as Assignment
 from pz_policymap.adapters.rllib.module_mapping import ModuleMapping as ModuleMapping
+from pz_policymap.adapters.rllib.self_play import SelfPlay as SelfPlay

@@ -1,19 +1,11 @@
-"""Stable-Baselines3: several `LearnerEnv`s as a `VecEnv`, whose opponents act in batches.
-
-`LearnerEnv` itself needs no adapter. `LearnerVecEnv` is faster than a `DummyVecEnv` if opponents are networks.
-"""
+"""`LearnerVecEnv`: several `LearnerEnv`s as a `VecEnv`, whose opponents act in batches."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
-try:
-    from stable_baselines3.common.vec_env import DummyVecEnv
-except ImportError as error:
-    raise ImportError(
-        "pz_policymap.adapters.stable_baselines3 needs Stable-Baselines3: pip install 'stable-baselines3>=2.9'"
-    ) from error
+from stable_baselines3.common.vec_env import DummyVecEnv
 from typing_extensions import override
 
 from pz_policymap.learner.learner_env import LearnerEnv

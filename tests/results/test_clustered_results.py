@@ -1,4 +1,4 @@
-"""`seat_results`: win rates and returns by seat or role, with clusters as independent units."""
+"""`policy_results` and `seat_results`: estimates whose intervals count clusters of episodes."""
 
 import numpy as np
 import pytest
@@ -52,7 +52,7 @@ class TestSeats:
 
     def test_seat_results_repr_is_a_table_that_marks_too_few_units(self):
         text = repr(pm.seat_results([first_wins()]))
-        assert text.splitlines()[0] == "SeatResults"
+        assert text.splitlines()[0] == "ClusteredResults"
         assert text.splitlines()[2].split() == ["black", "1", "1.00", "0.21", "to", "1.00", "1.00", "too", "few"]
         assert " -  " in repr(pm.seat_results([pm.Episode([0], [1.0])]))
 
@@ -86,3 +86,42 @@ class TestClusters:
     def test_seat_results_invalid_confidence_raises(self):
         with pytest.raises(ValueError, match="^confidence must be above 0 and below 1, got 1"):
             pm.seat_results([], confidence=1)
+
+
+class TestPolicies:
+    def test_policy_results_of_independent_episodes_are_those_of_the_ledger(self):
+        rng = np.random.default_rng(0)
+        played = [pm.Episode(rng.permutation(5)[:4], rng.normal(size=4)) for _ in range(50)]
+        payoff = pm.Payoff(6)
+        for episode in played:
+            payoff.record(episode)
+        found = pm.policy_results(played, 6)
+        assert found.labels == tuple(range(6))
+        for mine, ledgers in zip(found.win_rates, payoff.overall_win_rates(), strict=True):
+            np.testing.assert_allclose(mine, ledgers)
+
+    def test_policy_results_of_several_seats_have_the_mean_return_over_them(self):
+        found = pm.policy_results([pm.Episode([0, 0, 1], [1.0, 2.0, 7.0])], 3)
+        np.testing.assert_array_equal(found.mean_returns.values, [1.5, 7.0, np.nan])
+        assert found.mean_returns.units.tolist() == [1.0, 1.0, 0.0]
+        assert np.isnan(found.mean_returns.lows).all()
+
+    def test_policy_results_of_identical_policies_in_held_draws_cover_one_half(self):
+        # Three adversaries win nine of ten episodes against one agent, and each draw is held for ten episodes, as in
+        # 25 draws of `pz-policymap run mpe2.simple_tag_v3 --policies 4 --teams`.
+        agents, covered, naive = ["adversary_0", "adversary_1", "adversary_2", "agent_0"], [], []
+        for seed in range(120):
+            rng = np.random.default_rng(seed)
+            drawn = pm.assignments(4, agents, seed=seed, episode=range(250), resample_every=10).tolist()
+            played = [
+                pm.Episode(
+                    row, [1.0, 1.0, 1.0, -1.0] if rng.random() < 0.9 else [0.0, 0.0, 0.0, 1.0], sides=list("rrrb")
+                )
+                for row in drawn
+            ]
+            draws = [episode // 10 for episode in range(250)]
+            for hits, clusters in ((covered, draws), (naive, None)):
+                rates = pm.policy_results(played, 4, clusters=clusters).win_rates
+                hits.extend((rates.lows <= 0.5) & (rates.highs >= 0.5))
+        assert 0.93 < np.mean(covered) < 0.97
+        assert np.mean(naive) < 0.7
