@@ -10,11 +10,12 @@ nox.options.default_venv_backend = "virtualenv"
 nox.options.error_on_missing_interpreters = True
 # The jobs of CI. `oldest` and `mutants` are run by hand.
 nox.options.sessions = [
-    "stable_baselines3", "rllib", "coverage", "torch", "agilerl", "tianshou", "torchrl", "sample_factory",
-    "dask", "ray", "lowest", "pythons", "examples", "package", "docs", "benchmarks",
+    "stable_baselines3", "rllib", "coverage", "torch", "agilerl", "vmas", "jax", "tianshou", "torchrl",
+    "sample_factory", "dask", "ray", "lowest", "pythons", "examples", "package", "docs", "benchmarks",
 ]  # fmt: skip
 
 TORCH = "torch==2.13.0"
+JAX = "jax==0.10.2"
 NEED_A_FRAMEWORK = {
     "agilerl_recipe", "rllib_league", "rllib_population", "sb3_self_play", "tianshou_recipe", "torchrl_recipe",
     "train_population_ppo",
@@ -73,7 +74,7 @@ def _core_tests(session: nox.Session, resolution: str) -> None:
 @nox.session
 def coverage(session: nox.Session) -> None:
     """Checks that the tests execute every branch; slow tests that add no branch are left out."""
-    session.install("--editable", ".[test]", TORCH)  # with tensors
+    session.install("--editable", ".[test]", TORCH, JAX)  # with tensors and JAX arrays
     slow = (
         "wrappers/test_registry", "contract/test_killed_run", "contract/test_long_runs", "contract/test_scale",
         "contract/test_many_workers", "randomness/test_draw_statistics", "examples/test_self_play",
@@ -172,8 +173,10 @@ def tianshou(session: nox.Session) -> None:
 
 @nox.session
 def agilerl(session: nox.Session) -> None:
-    """Tests the AgileRL recipe: one single-agent algorithm per policy."""
+    """Tests the AgileRL recipe, one single-agent algorithm per policy, and AgileRL's vectors of PettingZoo games."""
     _recipe(session, "agilerl", "agilerl==2.58.0", "peft==0.21.0", "transformers==5.14.1", TORCH)
+    options = ("--override-ini=addopts=", "--import-mode=importlib")
+    session.run("python", "-m", "pytest", "-q", *options, "tests/frameworks/test_agilerl.py")
 
 
 def _recipe(session: nox.Session, name: str, *requirements: str, **env: str) -> None:
@@ -184,6 +187,29 @@ def _recipe(session: nox.Session, name: str, *requirements: str, **env: str) -> 
     env["OMP_NUM_THREADS"] = "1"  # threads slow down networks this small
     session.run("python", "-m", "pytest", "-q", *options, f"tests/frameworks/test_recipes_{name}.py", env=env)
     session.run("python", f"examples/{name}_recipe.py", env=env)
+
+
+@nox.session
+def vmas(session: nox.Session) -> None:
+    """Tests VMAS, and a stand-in for Isaac Lab: batched simulators with dicts of tensors."""
+    _simulator(
+        session, "vmas==1.5.2", "shimmy", TORCH, tests=("frameworks/test_vmas.py", "frameworks/test_isaac_lab.py")
+    )
+
+
+@nox.session
+def jax(session: nox.Session) -> None:
+    """Tests JAX arrays and a JaxMARL game, outside of `jit` and inside."""
+    _simulator(session, "jaxmarl==0.2.0", JAX, tests=("frameworks/test_jax.py", "batching/test_jax_arrays.py"))
+
+
+def _simulator(session: nox.Session, *requirements: str, tests: tuple[str, ...]) -> None:
+    """Tests batched simulators; threads slow down networks this small."""
+    session.install(*requirements, "pytest")
+    session.install(".")
+    options = ("--override-ini=addopts=", "--import-mode=importlib")
+    paths = (f"tests/{name}" for name in tests)
+    session.run("python", "-m", "pytest", "-q", *options, *paths, env={"OMP_NUM_THREADS": "1"})
 
 
 @nox.session

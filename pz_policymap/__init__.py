@@ -6,7 +6,8 @@
     observations, infos = env.reset(seed=42)
     infos["player_0"]["policy_id"]             # the policy that controls player_0
 
-Start with `wrap` (any PettingZoo or Gymnasium environment, vectors included) and `env_fns` (many environments).
+Start with `wrap` (any PettingZoo or Gymnasium environment, vectors and
+batched simulators included) and `env_fns` (many environments).
 
 - Mappings: `Uniform`, `Weighted`, `Fixed`, `ByEnvIndex`, `FromFunction`, `PerWorker`, `Balanced`, `RoundRobin`; nested
   ones are `Shared`, `Teams`, `Roles` and `Focal`. `mapping_from_text` reads their text form.
@@ -75,6 +76,7 @@ if TYPE_CHECKING:
     from pz_policymap.results.weights import pfsp as pfsp
     from pz_policymap.wrappers.aec import PolicyMapAEC as PolicyMapAEC
     from pz_policymap.wrappers.find import find_assigner as find_assigner
+    from pz_policymap.wrappers.multi_agent_vector import PolicyMapMultiAgentVector as PolicyMapMultiAgentVector
     from pz_policymap.wrappers.parallel import PolicyMapParallel as PolicyMapParallel
     from pz_policymap.wrappers.single_agent import PolicyMapEnv as PolicyMapEnv
     from pz_policymap.wrappers.vector import PolicyMapVector as PolicyMapVector
@@ -92,6 +94,7 @@ _HOME = {
     "PolicyMapParallel": "wrappers.parallel",
     "PolicyMapEnv": "wrappers.single_agent",
     "PolicyMapVector": "wrappers.vector",
+    "PolicyMapMultiAgentVector": "wrappers.multi_agent_vector",
     "find_assigner": "wrappers.find",
     "Uniform": "mappings.uniform",
     "Weighted": "mappings.weighted",

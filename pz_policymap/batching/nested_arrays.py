@@ -1,7 +1,8 @@
 """Nested arrays: the common form of observations, actions and recurrent states in all frameworks.
 
 Dicts, tuples, named tuples and lists are structure. Anything else is a leaf: a NumPy array, a value that NumPy converts
-to an array, or a torch tensor on any device. Torch is never imported here; it is looked up among the imported modules.
+to an array, a torch tensor on any device, or a JAX array. Torch and JAX are never imported here; they are looked up
+among the imported modules.
 """
 
 from __future__ import annotations
@@ -20,19 +21,72 @@ def is_tensor(value: Any) -> bool:
     return torch is not None and isinstance(value, torch.Tensor)
 
 
+def is_jax(value: Any) -> bool:
+    """Returns whether this is a JAX array."""
+    jax = sys.modules.get("jax")
+    return jax is not None and isinstance(value, jax.Array)
+
+
+def library_of(*leaves: Any) -> Any:
+    """Returns the module whose functions combine these leaves: torch, jax.numpy or numpy."""
+    if any(map(is_tensor, leaves)):
+        return sys.modules["torch"]
+    return sys.modules["jax.numpy"] if any(map(is_jax, leaves)) else np
+
+
 def as_leaf(value: Any) -> Any:
-    """Returns a tensor as it is, and anything else as a NumPy array."""
-    return value if is_tensor(value) else np.asarray(value)
+    """Returns an array or a tensor as it is, and anything else as a NumPy array."""
+    return value if is_tensor(value) or is_jax(value) else np.asarray(value)
 
 
 def on_host(value: Any) -> NDArray[Any]:
     """Returns an array, or a tensor on any device, as a NumPy array."""
-    return np.asarray(value.cpu() if is_tensor(value) else value)
+    if is_tensor(value):
+        value = value.detach().cpu()
+    elif is_jax(value):
+        value = sys.modules["jax"].device_get(value)
+    return np.asarray(value)
 
 
-def index_for(leaf: Any, index: Any) -> Any:
-    """Returns an index array in the form that indexes this leaf: as it is, or as a tensor on the leaf's device."""
-    return sys.modules["torch"].as_tensor(index, device=leaf.device) if is_tensor(leaf) else index
+def held_by_host(value: Any) -> bool:
+    """Returns whether NumPy can read this value without a transfer from another device."""
+    if is_tensor(value):
+        return bool(value.device.type == "cpu")
+    return not is_jax(value) or all(device.platform == "cpu" for device in value.devices())
+
+
+def array_for(leaf: Any, array: Any) -> Any:
+    """Returns an array as the kind that `leaf` is, on its device; one of that kind stays as it is.
+
+    Example:
+        >>> array_for(np.zeros(3), np.array([2, 0]))
+        array([2, 0])
+    """
+    if is_tensor(leaf):
+        if is_tensor(array):
+            return array
+        source = sys.modules["torch"].as_tensor(np.array(array))  # a copy: torch warns about read-only arrays
+        return leaf.new_empty(source.shape, dtype=source.dtype).copy_(source)
+    return sys.modules["jax"].device_put(array) if is_jax(leaf) else array
+
+
+def index_for(leaf: Any, index: NDArray[Any]) -> Any:
+    """Returns an integer array in the form that indexes this leaf, on the leaf's device."""
+    return array_for(leaf, index.astype(np.int32) if is_jax(leaf) else index)
+
+
+def rows_of(leaf: Any, index: Any) -> Any:
+    """Returns some rows of a leaf, in the order of an index from `index_for`."""
+    return leaf.index_select(0, index) if is_tensor(leaf) else leaf.take(index, axis=0)
+
+
+def with_values(leaf: Any, index: NDArray[Any], values: Any) -> Any:
+    """Returns a leaf with new values in some rows; unlike JAX arrays, others are written to and returned."""
+    where = index_for(leaf, index)
+    if is_jax(leaf):
+        return leaf.at[where].set(values)
+    leaf[where] = values
+    return leaf
 
 
 def mapped(function: Callable[..., Any], first: Any, *others: Any) -> Any:
@@ -61,6 +115,18 @@ def mapped(function: Callable[..., Any], first: Any, *others: Any) -> Any:
     return function(first, *others)
 
 
+def first_leaf(value: Any) -> Any:
+    """Returns the first leaf of nested arrays, or the value itself where there is none.
+
+    Example:
+        >>> first_leaf({"x": [np.zeros(1), np.ones(2)]})
+        array([0.])
+    """
+    while isinstance(value, (Mapping, tuple, list)) and value:
+        value = next(iter(value.values() if isinstance(value, Mapping) else value))
+    return value
+
+
 def layout(value: Any) -> Hashable:
     """Returns the structure, shapes, dtypes and devices of nested arrays, which must be equal for stacking.
 
@@ -85,7 +151,7 @@ def stacked(values: Sequence[Any]) -> Any:
     """
 
     def stack(*leaves: Any) -> Any:
-        return sys.modules["torch"].stack(leaves) if is_tensor(leaves[0]) else np.stack(leaves)
+        return library_of(*leaves).stack(leaves)
 
     return mapped(stack, *values)
 

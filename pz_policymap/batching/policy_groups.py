@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -11,7 +10,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pz_policymap.arguments import MAX_INDEX
-from pz_policymap.batching.nested_arrays import index_for, is_tensor, mapped, on_host, with_rows
+from pz_policymap.batching.nested_arrays import (
+    array_for,
+    index_for,
+    library_of,
+    mapped,
+    on_host,
+    rows_of,
+    with_rows,
+)
 from pz_policymap.batching.recurrent_state import RecurrentState, Rows
 
 _NARROW = [(np.dtype(f"u{size}"), 2 ** (8 * size) - 1) for size in (1, 2, 4)]
@@ -24,8 +31,8 @@ class PolicyGroups:
     """Groups the rows of a batch by policy, so that each policy is called once.
 
     Iterating yields `(policy, rows)` with policies ascending; `rows` holds the indices of its rows, ascending. A policy
-    without rows does not appear. A batch is a NumPy array, a torch tensor on any device, or a dict, tuple or list of
-    batches. Each array has one row per agent along its first axis.
+    without rows does not appear. A batch is a NumPy array, a torch tensor on any device, a JAX array, or a dict, tuple
+    or list of batches. Each array has one row per agent along its first axis, and stays on its device.
 
     Args:
         policy_ids: The policy of every row, an integer array or tensor of any shape. -1 marks an inactive row. Shape
@@ -69,7 +76,7 @@ class PolicyGroups:
         policies, self._limits = _runs(keys, order, highest, inactive)
         self.policies = tuple(policies)
         self._order: Rows = order[: self._limits[-1]]  # the active rows, policy by policy
-        self._tensors: dict[Any, Any] = {}  # index arrays by device
+        self._indices: dict[Any, Any] = {}  # index arrays by device
 
     def __len__(self) -> int:
         return len(self.policies)
@@ -96,8 +103,8 @@ class PolicyGroups:
         """Combines the batches of the policies into one batch of all rows: the inverse of `gather`.
 
         Args:
-            batches: One batch per policy that has rows, with as many rows; all of the same structure. If arrays and
-                tensors are mixed, the result is a tensor.
+            batches: One batch per policy that has rows, with as many rows; all of the same structure. If NumPy's
+                arrays are mixed with those of torch or JAX, the result is one of the latter.
 
         Returns:
             The combined batch, with zeros in inactive rows; None if all rows are inactive.
@@ -155,21 +162,19 @@ class PolicyGroups:
         return zip(self.policies, map(slice, self._limits, self._limits[1:]), strict=True)
 
     def _take(self, leaf: Any) -> Any:
-        return _rows_of(leaf, self._on(leaf, "order", self._order))
+        return rows_of(leaf, self._on(leaf, "order", self._order))
 
     def _put(self, *leaves: Any) -> Any:
         shapes = {tuple(leaf.shape[1:]) for leaf in leaves}
         if len(shapes) > 1:
             raise ValueError(f"rows differ in shape: {sorted(shapes)}")
-        blank_shape = (1, *shapes.pop())
-        tensor = next((leaf for leaf in leaves if is_tensor(leaf)), None)
-        if tensor is None:
-            ordered = np.concatenate([*leaves, np.zeros(blank_shape, leaves[0].dtype)])
-        else:
-            torch = sys.modules["torch"]
-            parts = [torch.as_tensor(leaf, device=tensor.device) for leaf in leaves]
-            ordered = torch.cat([*parts, parts[0].new_zeros(blank_shape)])
-        return _rows_of(ordered, self._on(ordered, "places", self._places))
+        library = library_of(*leaves)
+        parts: list[Any] = list(leaves)
+        if library is not np:
+            like = next(leaf for leaf in leaves if not isinstance(leaf, np.ndarray))
+            parts = [array_for(like, leaf) for leaf in leaves]
+        ordered = library.concatenate([*parts, library.zeros_like(parts[0][:1])])
+        return rows_of(ordered, self._on(ordered, "places", self._places))
 
     @cached_property
     def _places(self) -> Rows:
@@ -180,17 +185,12 @@ class PolicyGroups:
 
     def _on(self, leaf: Any, name: str, index: Rows) -> Any:
         """Returns an index array in the form that indexes this leaf, converted once per device."""
-        if not is_tensor(leaf):
+        if isinstance(leaf, np.ndarray):
             return index
-        key = name, leaf.device
-        if key not in self._tensors:
-            self._tensors[key] = index_for(leaf, index)
-        return self._tensors[key]
-
-
-def _rows_of(leaf: Any, index: Any) -> Any:
-    """Returns some rows of a leaf, in the order of the index."""
-    return leaf.index_select(0, index) if is_tensor(leaf) else leaf.take(index, axis=0)
+        key = name, type(leaf), leaf.device
+        if key not in self._indices:
+            self._indices[key] = index_for(leaf, index)
+        return self._indices[key]
 
 
 def entries_of(given: Mapping[int, Any] | Sequence[Any], policies: Iterable[int], name: str) -> dict[int, Any]:

@@ -9,7 +9,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pz_policymap.arguments import integer
-from pz_policymap.batching.nested_arrays import as_leaf, index_for, is_tensor, layout, mapped, on_host
+from pz_policymap.batching.nested_arrays import (
+    as_leaf,
+    index_for,
+    is_tensor,
+    layout,
+    library_of,
+    mapped,
+    on_host,
+    rows_of,
+    with_values,
+)
 
 Rows = NDArray[np.intp]
 
@@ -81,12 +91,10 @@ class RecurrentState:
 
     def read(self, policy: int, rows: Rows) -> Any:
         """Returns the state of some rows of a policy, with the rows along the first axis: a copy."""
-        fresh = self._owner[rows] != policy
+        fresh = np.flatnonzero(self._owner[rows] != policy)
 
         def read(stored: Any, initial: Any) -> Any:
-            state = stored[index_for(stored, rows)]
-            state[index_for(stored, fresh)] = initial
-            return state
+            return with_values(rows_of(stored, index_for(stored, rows)), fresh, initial)
 
         return mapped(read, self._storage[self._layouts[policy]], self._initial[policy])
 
@@ -101,25 +109,22 @@ class RecurrentState:
             array, shape = as_leaf(leaf), (len(rows), *initial.shape)
             if tuple(array.shape) != shape:
                 raise ValueError(f"expected an array of shape {shape}, got {tuple(array.shape)}")
-            if (
-                not is_tensor(array)
-                and not is_tensor(initial)
-                and not np.can_cast(array.dtype, initial.dtype, "same_kind")
-            ):
+            if not (is_tensor(array) or is_tensor(initial) or np.can_cast(array.dtype, initial.dtype, "same_kind")):
                 raise ValueError(f"expected an array of {initial.dtype}, got {array.dtype}")
             return array.detach() if is_tensor(array) else array
 
-        def write(stored: Any, leaf: Any) -> None:
-            stored[index_for(stored, rows)] = leaf
+        def write(stored: Any, leaf: Any) -> Any:
+            return with_values(stored, rows, leaf)
 
         try:
             values = mapped(checked, state, self._initial[policy])
         except ValueError as error:
             raise ValueError(f"the state of policy {policy} does not fit its initial one: {error}") from error
-        mapped(write, self._storage[self._layouts[policy]], values)
+        shared = self._layouts[policy]
+        self._storage[shared] = mapped(write, self._storage[shared], values)
         self._owner[rows] = policy
 
 
 def _empty(leaf: Any, count: int) -> Any:
     shape = (count, *leaf.shape)
-    return leaf.detach().new_empty(shape) if is_tensor(leaf) else np.empty(shape, leaf.dtype)
+    return leaf.detach().new_empty(shape) if is_tensor(leaf) else library_of(leaf).empty(shape, leaf.dtype)

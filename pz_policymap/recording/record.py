@@ -10,9 +10,12 @@ from pettingzoo.utils.env import ActionType, AECEnv, AgentID, ObsType, ParallelE
 
 from pz_policymap.mappings.groups import GroupOf
 from pz_policymap.recording.aec import RecordResultsAEC
+from pz_policymap.recording.batch import BatchRecorder
+from pz_policymap.recording.multi_agent_vector import RecordResultsMultiAgentVector
 from pz_policymap.recording.parallel import RecordResultsParallel
 from pz_policymap.recording.running_episode import Score
 from pz_policymap.recording.vector import RecordResultsVector
+from pz_policymap.wrappers.multi_agent_vector import PolicyMapMultiAgentVector, is_simulator
 
 if TYPE_CHECKING:
     from gymnasium.vector import AutoresetMode  # which Gymnasium 1.0 does not have
@@ -52,6 +55,16 @@ def record_results(
 ) -> RecordResultsVector: ...
 
 
+@overload
+def record_results(
+    env: PolicyMapMultiAgentVector,
+    *sinks: Any,
+    team_of: GroupOf | None = None,
+    score: Score | None = None,
+    info_key: str = "policy_id",
+) -> RecordResultsMultiAgentVector: ...
+
+
 def record_results(
     env: Any,
     *sinks: Any,
@@ -76,7 +89,8 @@ def record_results(
     `finished_episodes`.
 
     Args:
-        env: A PettingZoo AEC or Parallel environment or a Gymnasium vector environment, tagged by a policy wrapper.
+        env: A PettingZoo AEC or Parallel environment, a Gymnasium vector environment, or a batched multi-agent
+            simulator, tagged by a policy wrapper.
         *sinks: Receive each `Episode`: a `Payoff`, a `PolicyStatistics`, any object with a `record` method, or a
             function. A vector environment needs at least one.
         team_of: The teams, whose seats win and lose together: a dict from agent to team, a function, or "prefix"
@@ -89,7 +103,7 @@ def record_results(
         autoreset_mode: For a vector environment that neither declares it nor has a `PolicyMapVector` inside.
 
     Returns:
-        A `RecordResultsAEC`, a `RecordResultsParallel` or a `RecordResultsVector`.
+        A `RecordResultsAEC`, `RecordResultsParallel`, `RecordResultsVector` or `RecordResultsMultiAgentVector`.
 
     Raises:
         TypeError: If an argument has the wrong type, or is for vector environments only.
@@ -117,12 +131,15 @@ def record_results(
             f"agents and autoreset_mode are for vector environments, got agents={agents!r} and "
             f"autoreset_mode={autoreset_mode!r} for {env!r}"
         )
+    if is_simulator(env):
+        return RecordResultsMultiAgentVector(env, *sinks, **settings)
     if isinstance(env, AECEnv):
         return RecordResultsAEC(env, *sinks, **settings)
     if isinstance(env, ParallelEnv):
         return RecordResultsParallel(env, *sinks, **settings)
     raise TypeError(
-        f"env must be a PettingZoo AECEnv or ParallelEnv or a Gymnasium VectorEnv, got {env!r} ({type(env).__name__})"
+        f"env must be a PettingZoo AECEnv or ParallelEnv, a Gymnasium VectorEnv or a simulator with num_envs and "
+        f"agents, got {env!r} ({type(env).__name__})"
     )
 
 
@@ -130,7 +147,7 @@ def recorders_in(env: Any) -> Iterator[Any]:
     """Yields the recorders in a stack of wrappers, converters and vectorizers, outermost first."""
     layers = [env]
     for layer in layers:  # which grows
-        if isinstance(layer, (RecordResultsAEC, RecordResultsParallel, RecordResultsVector)):
+        if isinstance(layer, (RecordResultsAEC, RecordResultsParallel, BatchRecorder)):
             yield layer
         own = getattr(layer, "__dict__", {})  # wrappers forward attributes, and some of them raise before reset
         for name in _INSIDE:

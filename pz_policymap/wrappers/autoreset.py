@@ -16,7 +16,7 @@ class Autoreset(Enum):
     DISABLED = "Disabled"
 
 
-def declared_mode(env: vector.VectorEnv[Any, Any, Any], given: Any) -> Autoreset | None:
+def declared_mode(env: Any, given: Any) -> Autoreset | None:
     """Returns the autoreset mode of a vector environment, or None if neither it nor the caller declares one.
 
     Args:
@@ -27,7 +27,7 @@ def declared_mode(env: vector.VectorEnv[Any, Any, Any], given: Any) -> Autoreset
     Raises:
         ValueError: If a mode is not one of Gymnasium's three, or if the two contradict each other.
     """
-    declared = _mode("env.metadata['autoreset_mode']", (env.metadata or {}).get("autoreset_mode"))
+    declared = _mode("env.metadata['autoreset_mode']", (getattr(env, "metadata", None) or {}).get("autoreset_mode"))
     asked = _mode("autoreset_mode", given)
     if asked not in (None, declared, Autoreset.DISABLED) and declared is not None:
         raise ValueError(f"autoreset_mode must be {declared.value!r}, as the environment declares, got {given!r}")

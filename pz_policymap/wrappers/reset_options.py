@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from pz_policymap.arguments import MAX_INDEX, integer
 from pz_policymap.assigner import PolicyAssigner
+from pz_policymap.batching.nested_arrays import on_host
 
 FORCED = "policy_ids"  # the key in reset's options that forces a matchup
 AS_DRAWN = -1  # in a forced matchup: this seat keeps the policy that was drawn
@@ -35,7 +36,7 @@ def forced_matchup(forced: Any, assigner: PolicyAssigner, agents: Sequence[Hasha
 
     Args:
         forced: A policy for all seats, a dict from agent to policy, or one integer per seat of each environment, -1
-            as drawn.
+            as drawn, shape `(num_envs * num_seats,)` or `(num_envs, num_seats)`.
         assigner: Of the environments.
         agents: The agents of one environment in seat order.
 
@@ -59,13 +60,13 @@ def forced_matchup(forced: Any, assigner: PolicyAssigner, agents: Sequence[Hasha
         for agent, policy in forced.items():
             matchup[:, agents.index(agent)] = integer(f"{name}[{agent!r}]", policy, 0, highest)
         return matchup
-    if np.ndim(forced) == 0:
+    if not getattr(forced, "shape", np.shape(forced)):
         matchup[:] = integer(name, forced, 0, highest)
         return matchup
-    seats = np.asarray(forced)
+    seats = on_host(forced)
     if seats.dtype.kind not in "iu":
         raise TypeError(f"{name} must be a policy, a dict from agent to policy or integers, got {forced!r}")
-    if seats.shape != (matchup.size,):
+    if seats.shape not in ((matchup.size,), matchup.shape):
         raise ValueError(f"{name} must hold one policy per seat, {matchup.size} in all, got shape {seats.shape}")
     if seats.min() < AS_DRAWN or seats.max() > highest:
         raise ValueError(f"{name} must hold policies from 0 to {highest}, or -1, got {forced!r}")

@@ -21,6 +21,7 @@ class RowPolicies:
     Args:
         assigner: Has one environment per group of rows.
         episodes: Tells when episodes begin and end.
+        ids_shape: The shape of `policy_ids`, by row or by environment and seat.
 
     Example:
         >>> from pz_policymap.wrappers.autoreset import Autoreset
@@ -35,8 +36,9 @@ class RowPolicies:
         ([6, 1, 4, 6], [1, 7])
     """
 
-    def __init__(self, assigner: PolicyAssigner, episodes: VectorEpisodes) -> None:
+    def __init__(self, assigner: PolicyAssigner, episodes: VectorEpisodes, ids_shape: tuple[int, ...] = (-1,)) -> None:
         self._assigner = assigner
+        self._ids_shape = ids_shape
         self._episodes = episodes
         self._shape = (assigner.num_envs, len(assigner.agents))
         self._policy_ids: PolicyIds | None = None
@@ -46,7 +48,7 @@ class RowPolicies:
 
     @property
     def policy_ids(self) -> PolicyIds | None:
-        """The policy of each row, forced ones included, read-only, shape `(num_rows,)`; None before the first episode.
+        """The policy of each row, forced ones included, read-only, in the given shape; None before the first episode.
 
         The array is replaced and never written to.
         """
@@ -64,14 +66,13 @@ class RowPolicies:
         self._draw(envs, seed, forced)
         self._episodes.begin(envs)
 
-    def after_step(self, terminations: Any, truncations: Any) -> Finished | None:
+    def after_step(self, *ends: Any) -> Finished | None:
         """Draws for the episodes that a step began. Returns those that ended in SAME_STEP, or None.
 
         Args:
-            terminations: Done flags, shape `(num_rows,)`.
-            truncations: The same.
+            *ends: The done flags.
         """
-        change = self._episodes.after_step(terminations, truncations)
+        change = self._episodes.after_step(*ends)
         if len(change.reset):
             self._draw_or_mark(change.reset)
         finished = self.policy_ids if len(change.restarted) else None
@@ -108,7 +109,7 @@ class RowPolicies:
             self._all_drawn = not self._undrawn.any()
         if forced is not None or self._forced is not None:
             drawn = self._with_forced(drawn, begun, forced)
-        self._policy_ids = read_only(drawn.reshape(-1))
+        self._policy_ids = read_only(drawn.reshape(self._ids_shape))
 
     def _with_forced(self, drawn: PolicyIds, begun: Envs | slice, matchup: PolicyIds | None) -> PolicyIds:
         """Returns the drawn policies overlaid with forced ones; matchups of past episodes are dropped."""

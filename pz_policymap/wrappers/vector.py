@@ -2,34 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from gymnasium.error import ResetNeeded
 from gymnasium.vector import VectorEnv, VectorWrapper
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from typing_extensions import Unpack, override
 
-from pz_policymap.assigner import PolicyAssigner
 from pz_policymap.assignment import read_only
 from pz_policymap.batching.nested_arrays import on_host
-from pz_policymap.mappings.base import PolicyIds
 from pz_policymap.mappings.conversion import MappingLike
 from pz_policymap.mappings.focal import Focal
-from pz_policymap.wrappers.autoreset import Autoreset
-from pz_policymap.wrappers.policy_wrapper import (
-    PolicyWrapper,
-    WrapOptions,
-    check_free,
-    reset_failed,
-    reset_outcome,
-    split_options,
-)
+from pz_policymap.wrappers.policy_wrapper import WrapOptions, check_free, reset_outcome, split_options
 from pz_policymap.wrappers.reset_options import FORCED, forced_matchup, taken
-from pz_policymap.wrappers.row_policies import RowPolicies
 from pz_policymap.wrappers.vector_agents import agents_of
-from pz_policymap.wrappers.vector_episodes import MASK, Envs, VectorEpisodes, selected_envs
+from pz_policymap.wrappers.vector_episodes import MASK, Envs, VectorEpisodes
 from pz_policymap.wrappers.vector_infos import (
     FINAL,
     Finished,
@@ -39,12 +27,13 @@ from pz_policymap.wrappers.vector_infos import (
     tagged_list,
     unpacked,
 )
+from pz_policymap.wrappers.vector_wrapper import VectorPolicyWrapper, seed_of_all
 
 if TYPE_CHECKING:
     from gymnasium.vector import AutoresetMode  # which Gymnasium 1.0 does not have
 
 
-class PolicyMapVector(PolicyWrapper, VectorWrapper):
+class PolicyMapVector(VectorPolicyWrapper, VectorWrapper):
     """Tags the infos of a vector environment with the policy that controls each row, at `reset` and at every `step`.
 
     `infos["policy_id"]` is an integer array, one policy per row, with its mask `infos["_policy_id"]`. The arrays are
@@ -76,6 +65,8 @@ class PolicyMapVector(PolicyWrapper, VectorWrapper):
             "agent_0", "agent_1", ... None: the agents that the environment knows (SuperSuit's do), or else one.
         autoreset_mode: Required if the environment does not declare it. "Disabled" is always allowed: then episodes
             end at `reset` and `end_episodes` only.
+        episode_length: Number of steps of every episode, >= 1, if it is fixed: done flags are then not read. None: the
+            flags tell.
         **options: As in `wrap`; `env_index` is the index of the first environment, 0 by default.
 
     Attributes:
@@ -106,6 +97,7 @@ class PolicyMapVector(PolicyWrapper, VectorWrapper):
         *,
         agents: int | Sequence[Hashable] | None = None,
         autoreset_mode: AutoresetMode | str | None = None,
+        episode_length: int | None = None,
         **options: Unpack[WrapOptions],
     ) -> None:
         if not isinstance(env, VectorEnv):
@@ -113,60 +105,16 @@ class PolicyMapVector(PolicyWrapper, VectorWrapper):
         VectorWrapper.__init__(self, env)
         names = agents_of(env, agents)
         settings, self.info_key = split_options(options)
-        self.assigner = PolicyAssigner(mapping, names, env.num_envs // len(names), **{"env_index": 0} | settings)
-        if agents is None and len(names) == 1 and isinstance(self.assigner.mapping, Focal):
+        envs, seats = env.num_envs // len(names), len(names)
+        episodes = VectorEpisodes.of(env, envs, seats, autoreset_mode, length=episode_length)
+        self._manage(mapping, names, episodes, (env.num_envs,), settings)
+        if agents is None and seats == 1 and isinstance(self.assigner.mapping, Focal):
             raise ValueError(
                 f"agents must be given for {self.assigner.mapping!r}, whose background has no seat if each row is an "
                 f"environment of its own, got None"
             )
-        self.agents = self.assigner.agents  # a state loaded later may know agents that joined late
-        self._episodes = VectorEpisodes.of(env, len(names), autoreset_mode)
-        self._takes_mask = self._episodes.autoreset is not None
-        self._rows = RowPolicies(self.assigner, self._episodes)
-        self._failed = False  # in the middle of a reset or a step, which may leave some episodes without a draw
+        self._takes_mask = episodes.autoreset is not None
         self._everyone = np.ones(env.num_envs, np.bool_)  # the mask of the tag
-
-    def __repr__(self) -> str:
-        return f"{super().__repr__()[:-1]}, num_envs={self.assigner.num_envs}, num_seats={len(self.agents)}>"
-
-    @property
-    def policy_ids(self) -> PolicyIds:
-        """The policy that controls each row in its episode, forced ones included; read-only, shape `(num_envs,)`.
-
-        Raises:
-            AttributeError: Before the first reset.
-        """
-        policy_ids = self._rows.policy_ids
-        if policy_ids is None:
-            raise AttributeError("policy_ids cannot be accessed before reset")
-        return policy_ids
-
-    @property
-    def autoreset_mode(self) -> Autoreset | None:
-        """The autoreset mode in use; None before the first reset of an environment that does not declare it."""
-        return self._episodes.autoreset
-
-    def end_episodes(self, envs: ArrayLike) -> PolicyIds:
-        """Begins the next episode of some environments, for simulators that alone know when one is over.
-
-        Call it after the step whose observation is the first of the new episode. Wrap with
-        `autoreset_mode="Disabled"`, so that rows which end and respawn do not end an episode.
-
-        Args:
-            envs: A boolean mask of the environments, shape `(num_envs // k,)`, or their indices, >= 0.
-
-        Returns:
-            `policy_ids` after it.
-
-        Raises:
-            TypeError, ValueError: If `envs` is neither, or if the mapping fails. Nothing has changed then.
-            ResetNeeded: Before the first reset.
-        """
-        self._require_reset("end_episodes")
-        chosen = selected_envs(envs, self.assigner.num_envs)
-        if len(chosen):
-            self._rows.begin(chosen)
-        return self.policy_ids
 
     @override
     def reset(
@@ -194,8 +142,8 @@ class PolicyMapVector(PolicyWrapper, VectorWrapper):
         self._failed = True  # if anything below raises: the environment has begun an episode
         observations, infos = reset_outcome(outcome, self.env)
         infos, rows = self._checked(infos, observations)
-        self._episodes.settle_mode(self.env, infos)
-        self._rows.begin(envs, _seed_of_all(seed) if envs is None else None, matchup)
+        self.episodes.settle_mode(self.env, infos)
+        self._rows.begin(envs, seed_of_all(seed) if envs is None else None, matchup)
         tagged = self._tagged(infos, None, rows)
         self._failed = False
         return observations, tagged
@@ -262,36 +210,8 @@ class PolicyMapVector(PolicyWrapper, VectorWrapper):
 
     def _masked(self, mask: Any) -> Envs:
         """Returns the environments that a `reset_mask` selects, or raises."""
-        envs = self._episodes.masked(mask)
-        name = f"options[{MASK!r}]"
+        envs = self.episodes.masked(mask)
         if not self._takes_mask:
-            raise ValueError(f"{name} would reset all rows: {self.env} does not declare an autoreset_mode")
-        if (self._rows.policy_ids is None or self._failed) and len(envs) < self.assigner.num_envs:
-            raise ValueError(
-                f"{name} must select all rows at the first reset and after a failed reset or step, got {mask!r}"
-            )
+            raise ValueError(f"options[{MASK!r}] would reset all rows: {self.env} does not declare an autoreset_mode")
+        self._check_some(envs, mask)
         return envs
-
-    def _require_reset(self, name: str) -> PolicyIds:
-        policy_ids = self._rows.policy_ids
-        if policy_ids is None:
-            raise ResetNeeded(f"{name} cannot be called before reset")
-        if self._failed:
-            raise reset_failed(f"{name} cannot be called")
-        return policy_ids
-
-    @override
-    def _unfinished(self) -> NDArray[np.bool_]:
-        return self._rows.unfinished
-
-    @override
-    def _drop_episode(self) -> None:
-        self._rows.forget()
-
-
-def _seed_of_all(seed: Any) -> Any:
-    """Returns a seed of the vector as the assigner takes it; None if only some environments are seeded."""
-    if isinstance(seed, Iterable):
-        seeds = list(seed)
-        return None if None in seeds else seeds
-    return seed

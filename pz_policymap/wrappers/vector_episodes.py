@@ -5,19 +5,23 @@ A row is one seat of one environment. Rows come in groups: the seats of environm
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from gymnasium.vector import VectorEnv
 from numpy.typing import NDArray
 
-from pz_policymap.batching.nested_arrays import is_tensor, on_host
+from pz_policymap.arguments import integer
+from pz_policymap.batching.nested_arrays import on_host
 from pz_policymap.wrappers.autoreset import Autoreset, declared_mode, undeclared_mode
+from pz_policymap.wrappers.done_flags import NO_ROWS, Rows, done_rows
 
 MASK = "reset_mask"  # the key in reset's options that selects the rows to reset
 
 Envs = NDArray[np.intp]  # indices of environments, from 0, ascending
-NO_ENVS: Envs = np.empty(0, np.intp)
+NO_ENVS: Envs = NO_ROWS
+NEVER = 2**63 - 1
 
 
 class StepChange(NamedTuple):
@@ -31,7 +35,7 @@ class StepChange(NamedTuple):
     """
 
     reset: Envs
-    rows: NDArray[np.intp]
+    rows: Rows
     over: Envs
     restarted: Envs
 
@@ -49,12 +53,17 @@ class VectorEpisodes:
         num_seats: Number of rows per environment, >= 1.
         autoreset: The mode, or None until the first reset reveals it.
         by_hand: Whether only the caller knows when an episode ends: rows end and respawn while it goes on.
+        length: Number of steps of every episode, >= 1; done flags are then not read. None: they tell.
+        read: Returns the rows that ended, given the done flags of a step.
 
     Attributes:
-        num_envs: As above.
+        num_envs: As above, like all that follow.
         autoreset: As above.
         by_hand: As above.
+        length: As above.
         ended: The rows that have ended since their episode began, shape `(num_rows,)`.
+        latest: The done flags of the latest step, and the rows that ended in it.
+        inner: The episodes of a wrapper inside, if any; flags that it has read are not read again.
 
     Example:
         >>> episodes = VectorEpisodes(num_envs=2, num_seats=2, autoreset=Autoreset.NEXT_STEP)
@@ -67,31 +76,48 @@ class VectorEpisodes:
         [0]
     """
 
-    def __init__(self, num_envs: int, num_seats: int, autoreset: Autoreset | None, by_hand: bool = False) -> None:
+    def __init__(
+        self,
+        num_envs: int,
+        num_seats: int,
+        autoreset: Autoreset | None,
+        by_hand: bool = False,
+        length: int | None = None,
+        read: Callable[..., Rows] = done_rows,
+    ) -> None:
         self.num_envs = num_envs
         self.autoreset = autoreset
         self.by_hand = by_hand
+        self.length = None if length is None else integer("episode_length", length, 1)
         self.ended = np.zeros(num_envs * num_seats, np.bool_)
+        self.inner: VectorEpisodes | None = None
         self._num_seats = num_seats
         self._due = NO_ENVS  # in NEXT_STEP: the environments that the next step resets
+        self._read = read
+        self.latest: tuple[tuple[Any, ...], Rows] = (), NO_ROWS
+        self._step = 0
+        self._ends_at = np.full(num_envs, self.length or 0, np.int64)  # the last step of each episode
+        self._next_end = self.length or NEVER  # the earliest of them
 
     @classmethod
-    def of(cls, env: VectorEnv[Any, Any, Any], num_seats: int, autoreset_mode: Any) -> VectorEpisodes:
-        """Returns the episodes of a vector environment.
+    def of(cls, env: Any, num_envs: int, num_seats: int, autoreset_mode: Any, **settings: Any) -> VectorEpisodes:
+        """Returns the episodes of an environment.
 
         Args:
             env: Declares its mode or not.
-            num_seats: Number of rows per environment.
-            autoreset_mode: The caller's; "Disabled" for an environment that resets itself means `by_hand`.
+            num_envs: As in the constructor.
+            num_seats: As in the constructor.
+            autoreset_mode: The caller's; "Disabled" for an environment that does not declare it means `by_hand`.
+            **settings: `length` and `read` of the constructor.
 
         Raises:
-            ValueError: As in `declared_mode`.
+            TypeError, ValueError: As in `declared_mode`, or if the length is not an integer >= 1.
         """
         mode = declared_mode(env, autoreset_mode)
         by_hand = mode is Autoreset.DISABLED and declared_mode(env, None) is not Autoreset.DISABLED
-        return cls(env.num_envs // num_seats, num_seats, mode, by_hand)
+        return cls(num_envs, num_seats, mode, by_hand and settings.get("length") is None, **settings)
 
-    def settle_mode(self, env: VectorEnv[Any, Any, Any], infos: Any) -> None:
+    def settle_mode(self, env: Any, infos: Any) -> None:
         """Takes the mode from the infos of the first reset where it is not known yet, or raises a ValueError."""
         if self.autoreset is None:
             self.autoreset = undeclared_mode(env, infos)
@@ -106,13 +132,17 @@ class VectorEpisodes:
             self._due = NO_ENVS
         elif len(self._due):
             self._due = np.setdiff1d(self._due, envs)
+        if self.length is not None:
+            self._ends_at[slice(None) if envs is None else envs] = self._step + self.length
+            self._next_end = int(self._ends_at[self._ends_at > self._step].min(initial=NEVER))
 
-    def after_step(self, terminations: Any, truncations: Any) -> StepChange:
-        """Returns what a step changed, given its done flags, arrays or tensors of shape `(num_rows,)`."""
+    def after_step(self, *ends: Any) -> StepChange:
+        """Returns what a step changed, given its done flags."""
+        self._step += 1
         reset = self._due
         if len(reset):
             self.begin(reset)
-        rows = _done_rows(terminations, truncations)
+        rows = self._rows_of(ends)
         if not len(rows):
             return StepChange(reset, rows, NO_ENVS, NO_ENVS) if len(reset) else NO_CHANGE
         self.ended[rows] = True
@@ -126,6 +156,22 @@ class VectorEpisodes:
             return StepChange(reset, rows, over, NO_ENVS)
         self.begin(over)
         return StepChange(reset, rows, over, over)
+
+    def _rows_of(self, ends: tuple[Any, ...]) -> Rows:
+        """Returns the rows that ended in this step."""
+        if self.length is not None:
+            if self._step < self._next_end:
+                return NO_ROWS
+            rows = np.flatnonzero(self.mask_of(np.flatnonzero(self._ends_at == self._step)))
+            self._next_end = int(self._ends_at[self._ends_at > self._step].min(initial=NEVER))
+            return rows
+        if self.inner is not None:
+            seen, rows = self.inner.latest
+            if len(seen) == len(ends) and all(map(operator.is_, seen, ends)):
+                return rows
+        rows = self._read(*ends)
+        self.latest = ends, rows
+        return rows
 
     def over(self) -> NDArray[np.bool_]:
         """Returns which environments have ended and have not begun another episode, shape `(num_envs,)`."""
@@ -142,17 +188,13 @@ class VectorEpisodes:
         """Returns the environments that a `reset_mask` of shape `(num_rows,)` selects.
 
         Raises:
-            TypeError: If it is not a boolean array.
-            ValueError: If it has another shape, or selects only some rows of an environment.
+            TypeError, ValueError: As in `mask_on_host`, or if it selects only some rows of an environment.
         """
-        name, rows = f"options[{MASK!r}]", on_host(mask)
-        if rows.dtype != np.bool_:
-            raise TypeError(f"{name} must be a boolean array, got {mask!r}")
-        if rows.shape != self.ended.shape:
-            raise ValueError(f"{name} must have shape {self.ended.shape}, got {rows.shape}")
-        groups = rows.reshape(-1, self._num_seats)
+        groups = mask_on_host(mask, len(self.ended)).reshape(-1, self._num_seats)
         if (groups != groups[:, :1]).any():
-            raise ValueError(f"{name} must select the {self._num_seats} rows of an environment together, got {mask!r}")
+            raise ValueError(
+                f"options[{MASK!r}] must select the {self._num_seats} rows of an environment together, got {mask!r}"
+            )
         return np.flatnonzero(groups[:, 0])
 
     def _by_env(self, rows: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -160,35 +202,16 @@ class VectorEpisodes:
         return rows if self._num_seats == 1 else rows.reshape(-1, self._num_seats)
 
 
-def selected_envs(envs: Any, num_envs: int) -> NDArray[Any]:
-    """Returns environments given as a boolean mask of shape `(num_envs,)` or as indices, as distinct indices.
+def mask_on_host(mask: Any, count: int) -> NDArray[np.bool_]:
+    """Returns a `reset_mask`, an array or a tensor, as a NumPy array of shape `(count,)`.
 
     Raises:
-        TypeError: If they are neither.
-        ValueError: If the mask has another shape, or if an index is out of range or occurs twice.
+        TypeError: If it is not a boolean array.
+        ValueError: If it has another shape.
     """
-    chosen = np.asarray(envs)
-    if chosen.dtype == np.bool_:
-        if chosen.shape != (num_envs,):
-            raise ValueError(f"envs must be a mask of shape ({num_envs},), one per environment, got {chosen.shape}")
-        return np.flatnonzero(chosen)
-    if chosen.size == 0:
-        return NO_ENVS
-    if chosen.dtype.kind not in "iu" or chosen.ndim != 1:
-        raise TypeError(f"envs must be integers or a boolean mask, got {envs!r}")
-    if chosen.min() < 0 or chosen.max() >= num_envs or len(np.unique(chosen)) < len(chosen):
-        raise ValueError(f"envs must be distinct indices from 0 to {num_envs - 1}, got {envs!r}")
-    return chosen.astype(np.intp)
-
-
-def _done_rows(terminations: Any, truncations: Any) -> NDArray[np.intp]:
-    """Returns the rows that ended, ascending. Two tensors are joined first, so that one array goes to the host."""
-    if not (isinstance(terminations, np.ndarray) and isinstance(truncations, np.ndarray)):
-        if is_tensor(terminations) and is_tensor(truncations):
-            return np.flatnonzero(on_host(terminations.logical_or(truncations)))
-        terminations, truncations = on_host(terminations), on_host(truncations)
-    # Unlike `any`, `argmax` (the first maximum) costs the same at 64 rows and at 16,384.
-    if not (terminations[terminations.argmax()] or truncations[truncations.argmax()]):
-        return NO_ENVS
-    rows: NDArray[np.intp] = np.logical_or(terminations, truncations).nonzero()[0]
-    return rows
+    array = on_host(mask)
+    if array.dtype != np.bool_:
+        raise TypeError(f"options[{MASK!r}] must be a boolean array, got {mask!r}")
+    if array.shape != (count,):
+        raise ValueError(f"options[{MASK!r}] must have shape {(count,)}, got {array.shape}")
+    return array

@@ -207,4 +207,6 @@ def _entry(infos: Mapping[str, Any], key: str, row: int) -> Any:
     if key not in infos or not infos.get(f"_{key}", {row: True})[row]:
         return None
     value = infos[key]
-    return _row(value, row) if isinstance(value, Mapping) else value[row]
+    if isinstance(value, Mapping):
+        return _row(value, row)
+    return value[row] if getattr(value, "shape", None) or isinstance(value, (list, tuple)) else value

@@ -18,6 +18,7 @@ from pz_policymap.assigner import PolicyAssigner
 from pz_policymap.mappings.base import PolicyMapping
 from pz_policymap.mappings.conversion import MappingLike, as_mapping
 from pz_policymap.wrappers.aec import PolicyMapAEC
+from pz_policymap.wrappers.multi_agent_vector import PolicyMapMultiAgentVector, is_simulator
 from pz_policymap.wrappers.parallel import PolicyMapParallel
 from pz_policymap.wrappers.policy_wrapper import DEFAULT_KEY, WrapOptions, split_options
 from pz_policymap.wrappers.single_agent import PolicyMapEnv
@@ -34,6 +35,7 @@ def wrap(
     *,
     agents: int | Sequence[Hashable] | None = None,
     autoreset_mode: AutoresetMode | str | None = None,
+    episode_length: int | None = None,
     **options: Unpack[WrapOptions],
 ) -> PolicyMapVector: ...
 
@@ -56,6 +58,18 @@ def wrap(
 ) -> PolicyMapParallel[AgentID, ObsType, ActionType]: ...
 
 
+@overload
+def wrap(
+    env: Any,
+    mapping: MappingLike,
+    *,
+    agents: Sequence[Hashable] | None = None,
+    autoreset_mode: AutoresetMode | str | None = None,
+    episode_length: int | None = None,
+    **options: Unpack[WrapOptions],
+) -> PolicyMapMultiAgentVector: ...
+
+
 def wrap(
     env: Any,
     mapping: MappingLike,
@@ -67,6 +81,7 @@ def wrap(
     info_key: str = DEFAULT_KEY,
     agents: int | Sequence[Hashable] | None = None,
     autoreset_mode: AutoresetMode | str | None = None,
+    episode_length: int | None = None,
 ) -> Any:
     """Wraps an environment so that every agent's info names the policy that controls the agent.
 
@@ -75,7 +90,8 @@ def wrap(
     added.
 
     Args:
-        env: A PettingZoo AEC or Parallel environment, a Gymnasium environment or a Gymnasium vector environment.
+        env: A PettingZoo AEC or Parallel environment, a Gymnasium environment, a Gymnasium vector environment, or a
+            batched multi-agent simulator: it has `num_envs` and agents, and its dicts go from agent to arrays.
         mapping: A `PolicyMapping`, its text form, a function `fn(agents, draw) -> {agent: policy}` (see
             `FromFunction`), or the size of a population (see `Uniform`).
         resample_every: Number of episodes between resamples, >= 1. None: 10, or 1 for mappings that are schedules.
@@ -87,15 +103,18 @@ def wrap(
         env_index: Index of this environment among many, >= 0; required by mappings that span environments.
         info_key: Key of the tag in each info. It is an error if the environment already uses it.
         agents: Of a vector environment: number of rows per environment, or the names of its agents in seat order.
-            None: the agents that the environment declares, or else one.
-        autoreset_mode: Of a vector environment that does not declare it.
+            None: the agents that the environment declares, or else one. Of a simulator: the names of its agents.
+        autoreset_mode: Of a vector environment or a simulator that does not declare it.
+        episode_length: Of a vector environment or a simulator whose episodes all have the same number of steps, >= 1.
+            Its done flags are then not read.
 
     Returns:
-        A `PolicyMapAEC`, a `PolicyMapParallel`, a `PolicyMapEnv` or a `PolicyMapVector`.
+        A `PolicyMapAEC`, a `PolicyMapParallel`, a `PolicyMapEnv`, a `PolicyMapVector` or a
+        `PolicyMapMultiAgentVector`.
 
     Raises:
-        TypeError: If `env` or another argument has the wrong type, or if `agents` or `autoreset_mode` comes with a
-            single environment.
+        TypeError: If `env` or another argument has the wrong type, or if `agents`, `autoreset_mode` or
+            `episode_length` comes with a single environment.
         ValueError: If an argument is out of range, or if the mapping cannot serve this environment.
 
     Example:
@@ -108,18 +127,20 @@ def wrap(
     """
     options: Any = {"resample_every": resample_every, "warmup_episodes": warmup_episodes, "seed": seed}
     options |= {"env_index": env_index, "info_key": info_key}
-    of_vector: Any = {"agents": agents, "autoreset_mode": autoreset_mode}
+    of_vector: Any = {"agents": agents, "autoreset_mode": autoreset_mode, "episode_length": episode_length}
     of_vector = {name: value for name, value in of_vector.items() if value is not None}
     if isinstance(env, VectorEnv):
         return PolicyMapVector(env, mapping, **options, **of_vector)
+    if is_simulator(env):
+        return PolicyMapMultiAgentVector(env, mapping, **options, **of_vector)
     for kind, wrapper in _WRAPPERS:
         if isinstance(env, kind):
             if of_vector:
                 raise TypeError(f"{' and '.join(of_vector)} must be left out for {env!r}, which is not a vector")
             return wrapper(env, mapping, **options)
     raise TypeError(
-        f"env must be a PettingZoo AECEnv or ParallelEnv, or a Gymnasium Env or VectorEnv, "
-        f"got {env!r} ({type(env).__name__})"
+        f"env must be a PettingZoo AECEnv or ParallelEnv, a Gymnasium Env or VectorEnv, or a simulator with num_envs "
+        f"and agents, got {env!r} ({type(env).__name__})"
     )
 
 

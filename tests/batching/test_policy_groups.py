@@ -38,7 +38,7 @@ def grouped(draw):
 
 
 def rows_by_masks(ids, mask):
-    """The rows of each policy as a person finds them: one comparison a policy."""
+    """The rows of each policy as a person finds them: one comparison per policy."""
     flat = ids.reshape(-1)
     acting = np.ones(flat.shape, bool) if mask is None else mask.reshape(-1)
     policies = sorted({int(policy) for policy in flat[acting] if int(policy) != -1})

@@ -28,7 +28,7 @@ def test_many_rows_are_grouped(side_by_side, report):
     )
     what = "grouping 65,536 rows by 64 policies"
     report(what, "the radix argsort of the narrowest type", ours / argsort, 1.3, 2)
-    report(what + ", speed", "a mask a policy", masks / ours, 3, 1.5, more_is_better=True)
+    report(what + ", speed", "one mask per policy", masks / ours, 3, 1.5, more_is_better=True)
 
 
 def test_a_few_rows_are_grouped(side_by_side, report):

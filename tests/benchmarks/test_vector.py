@@ -73,4 +73,4 @@ def test_step_with_ends_costs_about_unseeded_numpy(side_by_side, report, mode, r
         env.step(None), by_hand()
     ours, persons = side_by_side(lambda: env.step(None), by_hand, rounds=101)
     what = f"PolicyMapVector.step, 1% of 16,384 rows end, {mode}, resample_every={resample_every}"
-    report(what, "the NumPy lines of a person", ours / persons, target, tolerance)
+    report(what, "hand-written NumPy, unseeded", ours / persons, target, tolerance)
