@@ -70,7 +70,7 @@ class PoolLearner:
             if not callable(rule) and rule not in RULES:
                 raise ValueError(f"rule must be one of {list(RULES)} or a function, got {rule!r}")
             if rule == "nash" and find_spec("scipy") is None:
-                raise ImportError("rule 'nash' needs SciPy: pip install 'pz-policymap[nash]'")
+                raise ImportError("rule 'nash' needs SciPy: pip install scipy")
         if not any(self.share_and_rule(group)[0] for group in self.opponents):
             raise ValueError(f"opponents must have a positive share, got {dict(self.opponents)}")
         for name in ("every", "max_steps"):
