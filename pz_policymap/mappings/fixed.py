@@ -9,8 +9,7 @@ import numpy as np
 from typing_extensions import override
 
 from pz_policymap.arguments import MAX_INDEX, integer
-from pz_policymap.mappings.base import PolicyIds, PolicyMapping
-from pz_policymap.mappings.from_population import FromPopulation
+from pz_policymap.mappings.base import FromPopulation, PolicyIds, PolicyMapping
 from pz_policymap.randomness.draw import Draw
 
 

@@ -9,8 +9,7 @@ import numpy as np
 from typing_extensions import override
 
 from pz_policymap.arguments import integer
-from pz_policymap.mappings.base import PolicyIds
-from pz_policymap.mappings.from_population import FromPopulation
+from pz_policymap.mappings.base import FromPopulation, PolicyIds
 from pz_policymap.randomness.draw import Draw
 from pz_policymap.randomness.permutation import permuted
 from pz_policymap.randomness.philox import IntArray

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from pz_policymap.arguments import boolean
-from pz_policymap.mappings.base import PolicyIds
-from pz_policymap.mappings.from_population import FromPopulation
+from pz_policymap.mappings.base import FromPopulation, PolicyIds
 from pz_policymap.randomness.draw import Draw
 
 _DECK_SIZES = 2**22  # total size of the decks held at a time, over all environments

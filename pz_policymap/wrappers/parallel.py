@@ -11,7 +11,7 @@ from typing_extensions import Unpack, override
 
 from pz_policymap.mappings.conversion import MappingLike
 from pz_policymap.wrappers.pettingzoo_tags import Info, PolicyTags, tagged_at_once
-from pz_policymap.wrappers.policy_wrapper import WrapOptions, name_of, reset_failed, reset_outcome
+from pz_policymap.wrappers.policy_wrapper import WrapOptions, name_of, reset_failed
 
 
 class PolicyMapParallel(PolicyTags[AgentID], BaseParallelWrapper[AgentID, ObsType, ActionType]):
@@ -68,10 +68,12 @@ class PolicyMapParallel(PolicyTags[AgentID], BaseParallelWrapper[AgentID, ObsTyp
         self._over = not self._unfinished()
         outcome = self.env.reset(seed=seed, options=options)
         self._failed = True  # until nothing can raise any more
-        observations, infos = reset_outcome(outcome, self.env)
-        is_dict: bool = isinstance(observations, (dict, Mapping))  # `dict` first: checking an abstract class is slow
-        if not is_dict:
-            raise TypeError(f"observations must be a dict by agent, got {observations!r} from {name_of(self.env)}")
+        if not (isinstance(outcome, (tuple, list)) and len(outcome) == 2 and isinstance(outcome[0], (dict, Mapping))):
+            name = name_of(self.env)
+            raise TypeError(
+                f"reset must return (observations, infos), both dicts by agent, got {outcome!r} from {name}"
+            )
+        observations, infos = outcome
         self._begin_episode(infos, seed, forced)
         return observations, self._tag_all(infos, observations)
 

@@ -155,7 +155,10 @@ class Returns(StubParallel):
     [
         ({"a": 0, "b": 0, "c": 0}, r"reset must return \(observations, infos\)"),
         ({"a": 0, "b": 0}, r"reset must return \(observations, infos\)"),
-        ((None, {}), "observations must be a dict by agent, got None from Returns"),
+        (
+            (None, {}),
+            r"reset must return \(observations, infos\), both dicts by agent, got \(None, \{\}\) from Returns",
+        ),
         (None, r"reset must return \(observations, infos\)"),
         (({"a": 0}, None), "infos must be a dict with one info per agent, got None"),
         (({"a": 0}, [{}]), r"infos must be a dict with one info per agent, got \[{}\]"),
