@@ -329,6 +329,6 @@ def test_example_short_run_draws_picture(tmp_path):
             text=True,
             check=True,
         )
-        assert "against the random player" in run.stdout
+        assert "against random: " in run.stdout
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert picture.stat().st_size < 60_000
