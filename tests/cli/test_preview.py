@@ -86,6 +86,7 @@ def test_preview_numbers_unnamed_agents(capsys):
             ["Uniform(4, replace=False)", "--agents", "5"],
             "replace=False needs at least one policy per seat, got 4 policies for 5 seats",
         ),
+        (["Uniform("], "mapping Uniform(: 'Uniform(' is not the text form of a mapping"),
         (["Uniform(4)", "--agents", "0"], "--agents must be a number from 1, or names a,b,c, got '0'"),
         (["Uniform(4)", "--agents", "a,,b"], "--agents must be"),
         (["Uniform(4)", "--agents", "a,a"], "distinct"),

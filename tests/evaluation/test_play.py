@@ -1,11 +1,15 @@
 """`play`: the episodes of a wrapped environment, and errors that name the policy."""
 
+import random
+import sys
 import zipfile
 
+import numpy as np
 import pytest
 from pettingzoo.classic import rps_v2, tictactoe_v3
 
 import pz_policymap as pm
+from pz_policymap.evaluation import games
 from pz_policymap.evaluation.episode_loop import PlayError
 from tests import cli_bots
 from tests.stub_envs import StubParallel
@@ -70,3 +74,12 @@ def test_save_equal_states_are_equal_bytes(tmp_path):
     assert (tmp_path / "one").read_bytes() == (tmp_path / "other").read_bytes()
     with zipfile.ZipFile(tmp_path / "one") as archive:
         assert {member.date_time[0] for member in archive.infolist()} == {1980}  # whenever it was written
+
+
+def test_global_generators_are_seeded_without_torch(monkeypatch):
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    numbers = []
+    for _ in range(2):
+        games._seed_global_generators(3)
+        numbers.append((random.random(), np.random.random()))  # noqa: NPY002
+    assert numbers[0] == numbers[1]

@@ -387,3 +387,14 @@ def test_repr_of_settings_that_differ_differs_and_saved_text_is_short():
     long, other = Rule(list(range(1000))), Rule([*range(999), 0])
     assert len(saved_text(long)) < 300
     assert saved_text(long) != saved_text(other)
+
+
+def test_own_repr_of_a_mapping_is_kept():
+    class Named(PolicyMapping):
+        def __repr__(self):
+            return "Named()"
+
+        def assign(self, draw):
+            return draw.integers(2)
+
+    assert repr(Named()) == "Named()"

@@ -52,7 +52,7 @@ def test_repr_of_a_mapping_is_its_text_form(mapping, text):
 
 @pytest.mark.parametrize(
     "text",
-    ["", "Uniform(", "open('x')", "__import__('os')", "Uniform(4).assign", "Uniform(0)", "Uniform(1, 2, 3, 4)"],
+    ["", "Uniform(", "open('x')", "__import__('os')", "Uniform(4).assign", "Uniform(0)", "Uniform(1, 2, 3, 4)", "[1]"],
 )
 def test_text_that_is_not_a_mapping_raises(text):
     with pytest.raises(ValueError):
@@ -64,3 +64,8 @@ def test_wrap_accepts_the_text_form():
     env = wrap(StubParallel(), "Fixed(3)")
     env.reset(seed=0)
     assert set(env.policy_ids.values()) == {3}
+
+
+def test_text_that_is_not_a_string_raises():
+    with pytest.raises(TypeError, match="text must be a string, got 4"):
+        mapping_from_text(4)

@@ -109,3 +109,10 @@ def test_weights_callable_copied_in_one_process_does_not_warn():
         warnings.simplefilter("error")
         assert copy.deepcopy(mapping) == copy.copy(mapping) == mapping
         assert copy.copy(mapping.background) is mapping.background
+
+
+def test_call_in_a_forked_process_warns():
+    rule = pm.Weighted(module_function)
+    object.__setattr__(rule, "_process", -1)  # as if this process had been forked from another one
+    with pytest.warns(UserWarning, match="is called in another process"):
+        rule.bind(lambda function: function())

@@ -234,3 +234,8 @@ def test_flags_that_a_wrapper_between_changes_are_read():
     env.reset()
     env.step(0)
     assert [e.lengths for e in played] == [(1, 1, 1)] * 2
+
+
+def test_recorder_without_a_sink_raises():
+    with pytest.raises(ValueError, match="sinks must hold at least one sink"):
+        pm.record_results(pm.wrap(ScriptedSimulator(2, [], "agents", "SameStep", np.array, None), 4, seed=0))

@@ -408,3 +408,15 @@ def test_attributes_are_those_of_the_simulator():
     for name in ("_hidden", "env_that_is_missing"):
         with pytest.raises(AttributeError):
             getattr(env, name)
+
+
+def test_options_of_a_reset_reach_the_simulator():
+    class Optioned(ScriptedSimulator):
+        def reset(self, *, seed=None, options=None):
+            self.options = options
+            return super().reset(seed=seed, options=options)
+
+    env = pm.wrap(Optioned(2, [], "agents", "SameStep", np.array, None), 4, seed=0)
+    env.reset(options={"level": 3, "policy_ids": 1})
+    assert env.env.options == {"level": 3}
+    assert (env.policy_ids == 1).all()

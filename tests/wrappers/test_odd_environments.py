@@ -227,3 +227,41 @@ def test_unknown_option_is_refused(make):
 def test_repr_of_wrappers_shows_environment_and_mapping():
     assert repr(pm.wrap(StubParallel(), pm.Fixed(0))).startswith("<PolicyMapParallel<")
     assert "Fixed(" in repr(pm.wrap(Countdown(), pm.Fixed(0)))
+
+
+def test_infos_of_a_parallel_environment_are_its_own():
+    env = pm.wrap(StubParallel(), 4, seed=0)
+    with pytest.raises(AttributeError, match="infos"):
+        _ = env.infos
+
+
+def test_forced_policy_for_all_needs_possible_agents():
+    env = pm.wrap(StubParallel(possible_agents=None), 4, seed=0)
+    with pytest.raises(
+        TypeError, match="must be a dict from agent to policy for an environment without possible_agents"
+    ):
+        env.reset(options={"policy_ids": 1})
+
+
+def test_unknown_keyword_argument_is_refused():
+    with pytest.raises(TypeError, match=r"unexpected keyword arguments \['sed'\], expected \['resample_every'"):
+        pm.PolicyMapParallel(StubParallel(), 4, sed=3)
+
+
+def test_wrapper_that_makes_several_agents_one_is_accepted():
+    class Several(Countdown):
+        n_agents = 2
+
+    class Joined(gymnasium.ObservationWrapper):
+        n_agents = 1
+
+        def __init__(self, env):
+            super().__init__(env)
+            self.observation_space = gymnasium.spaces.Box(0.0, 9.0, (2,))
+
+        def observation(self, observation):
+            return np.zeros(2, np.float32)
+
+    with pytest.raises(TypeError, match="env must have a single agent, got n_agents=2"):
+        pm.wrap(Several(), 4)
+    assert pm.wrap(Joined(Several()), 4, seed=0).reset()[1]["policy_id"] in range(4)
