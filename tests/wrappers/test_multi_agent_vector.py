@@ -420,3 +420,13 @@ def test_options_of_a_reset_reach_the_simulator():
     env.reset(options={"level": 3, "policy_ids": 1})
     assert env.env.options == {"level": 3}
     assert (env.policy_ids == 1).all()
+
+
+def test_reset_with_return_info_is_asked_for_infos():
+    class AsVmas(ScriptedSimulator):
+        def reset(self, *, seed=None, return_info=False):
+            observations, infos = super().reset(seed=seed)
+            return (observations, infos) if return_info else observations
+
+    env = pm.wrap(AsVmas(2, [], "agents", "SameStep", infos={agent: {"speed": 3} for agent in AGENTS}), 4)
+    assert "speed" in env.reset(seed=0)[1][AGENTS[0]]
