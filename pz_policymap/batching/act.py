@@ -60,6 +60,12 @@ def act(
         >>> {agent: int(action) for agent, action in act([first, best_allowed], observations, infos).items()}
         {'red': 1, 'blue': 0, 'green': 1}
     """
+    for name, given in (("observations", observations), ("infos", infos)):
+        if not isinstance(given, Mapping):
+            raise TypeError(
+                f"{name} must be a dict by agent, got {type(given).__name__}; for a batch use "
+                f"PolicyGroups(policy_ids).act(policies, observations)"
+            )
     acting = list(observations if agents is None else agents)
     served: dict[int, list[AgentID]] = {}
     for agent in acting:

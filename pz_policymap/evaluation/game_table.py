@@ -152,6 +152,14 @@ class Episodes(Sequence[Episode]):
     def __len__(self) -> int:
         return len(self.order)
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Episodes) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]  # games may be added to the table
+
+    def __repr__(self) -> str:
+        return f"<Episodes: {len(self)} games of {list(self._position)}>"
+
     @overload
     def __getitem__(self, index: int) -> Episode: ...
     @overload

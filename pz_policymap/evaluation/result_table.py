@@ -113,6 +113,8 @@ def note_texts(result: TournamentResult, identical: Mapping[tuple[str, ...], int
             f"{_listed(shown, 'matchups')} are identical. Repeated games add no information: errors and intervals "
             f"of these entrants are too small."
         )
+    if len(result.episodes) and len(set(result.episodes[0].sides)) == 1 and len(result.episodes[0].sides) > 1:
+        notes.append("all agents are one team, so no game can be won.")
     units = result.win_rates.units  # episodes: the games of one episode are not independent
     few = [result.names[policy] for policy in result.order if units[policy] < _FEW]
     if few and result.competitive:

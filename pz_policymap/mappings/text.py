@@ -100,4 +100,4 @@ def _mapping(node: ast.Call) -> PolicyMapping:
     try:
         return MAPPINGS[name](*arguments, **named)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{ast.unparse(node)} is not a mapping: {error}") from error
+        raise ValueError(f"{ast.unparse(node)} cannot be made: {error}") from error

@@ -392,6 +392,13 @@ def test_an_agent_without_observation_info_or_tag_is_named(observations, infos, 
         act([Recorder()], observations, infos, agents=["a"])
 
 
+def test_act_on_a_batch_names_the_batched_form():
+    with pytest.raises(
+        TypeError, match=r"observations must be a dict by agent, got ndarray; for a batch use PolicyGroups"
+    ):
+        act([], np.zeros((2, 3)), {"policy_id": np.zeros(2, int)})
+
+
 @pytest.mark.parametrize(("tag", "error"), [(-2, ValueError), (0.0, TypeError), (True, TypeError), ("0", TypeError)])
 def test_an_invalid_tag_raises(tag, error):
     with pytest.raises(error, match=r"infos\['a'\]\['policy_id'\]"):

@@ -145,7 +145,7 @@ def test_read_tournament_refuses_files_that_contradict_each_other(tmp_path):
             pm.read_tournament(first, written(tmp_path / "other", *lines))
     with pytest.raises(ValueError, match="paths must be at least one results file, got none"):
         pm.read_tournament()
-    with pytest.raises(ValueError, match="it is not a results file"):
+    with pytest.raises(ValueError, match="it is empty"):
         pm.read_tournament(written(tmp_path / "empty"))
     with pytest.raises(FileNotFoundError):
         pm.read_tournament(tmp_path / "missing")
@@ -181,3 +181,13 @@ def test_results_file_short_write_is_an_error_and_leaves_whole_games(tmp_path):
     again.append(FinishedGame(Game(("a", "b"), 0), [0.0, 1.0], [1, 1]))
     again.close()
     assert len(ResultsFile(tmp_path / "games").games) == 1
+
+
+def test_read_tournament_without_one_of_its_files_raises(tmp_path):
+    pm.tournament(tictactoe_v3.env, {"a": "random", "b": "random"}, results=tmp_path / "a.jsonl")
+    with pytest.raises(FileNotFoundError):
+        pm.read_tournament(tmp_path / "a.jsonl", tmp_path / "b.jsonl")
+    (tmp_path / "b.jsonl").touch()
+    with pytest.raises(ValueError, match=r"b\.jsonl: it is empty"):
+        pm.read_tournament(tmp_path / "a.jsonl", tmp_path / "b.jsonl", into=tmp_path / "c.jsonl")
+    assert not (tmp_path / "c.jsonl").exists()

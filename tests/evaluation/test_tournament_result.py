@@ -228,3 +228,17 @@ def test_result_plot_without_matplotlib_names_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(ImportError, match="matplotlib"):
         cooperative().plot()
+
+
+def test_episodes_of_equal_tournaments_are_equal():
+    first, second, other = (pm.tournament(tictactoe_v3.env, ENTRANTS, seed=seed).episodes for seed in (1, 1, 2))
+    assert first == second
+    assert first != other
+    assert first != list(first)
+    assert repr(first) == f"<Episodes: {len(first)} games of {list(ENTRANTS)}>"
+
+
+def test_result_of_a_single_team_is_noted():
+    result = result_of((("a", "b"), [1.0, 0.0]), (("b", "a"), [1.0, 0.0]), sides=("player", "player"))
+    assert "all agents are one team, so no game can be won." in result.notes
+    assert not any("one team" in note for note in result_of((("a", "b"), [1.0, 0.0])).notes)
