@@ -19,6 +19,7 @@ from pz_policymap.learner.answers import answered_together
 from pz_policymap.learner.episodes import Asking
 from pz_policymap.learner.learner_env import LearnerEnv
 from pz_policymap.wrappers.autoreset import Autoreset
+from pz_policymap.wrappers.find import find_assigner
 
 
 class PreparedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
@@ -59,6 +60,17 @@ class PreparedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         """Resets the environment."""
         self.over = False
         return self.outcomes.popleft() if self.outcomes else self.env.reset(seed=seed, options=options)
+
+
+def check_distinct(envs: Sequence[Any]) -> None:
+    """Raises a ValueError if two environments are pinned to the same assignments."""
+    assigners = [find_assigner(env) for env in envs]
+    pinned = [(assigner.seed, assigner.env_index) for assigner in assigners if assigner.pinned]
+    if len(set(pinned)) < len(pinned):
+        raise ValueError(
+            f"env_fns must make environments with different assignments, got (seed, env_index) {pinned}; "
+            f"env_fns of pz_policymap gives each its own index"
+        )
 
 
 def preparing(env_fns: Sequence[Callable[[], LearnerEnv]]) -> list[Callable[[], PreparedEnv]]:

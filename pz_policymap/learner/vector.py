@@ -10,7 +10,7 @@ from gymnasium.vector.utils import iterate
 from typing_extensions import override
 
 from pz_policymap.learner.learner_env import LearnerEnv
-from pz_policymap.learner.together import prepared, preparing
+from pz_policymap.learner.together import check_distinct, prepared, preparing
 from pz_policymap.wrappers.autoreset import Autoreset, declared_mode
 
 
@@ -31,6 +31,7 @@ class LearnerVectorEnv(SyncVectorEnv):
 
     Raises:
         TypeError: If a function returns another environment, such as a wrapped one.
+        ValueError: If two environments are pinned to the same seed and index, and so to the same opponents.
 
     Example:
         >>> import numpy as np
@@ -52,6 +53,7 @@ class LearnerVectorEnv(SyncVectorEnv):
 
     def __init__(self, env_fns: Sequence[Callable[[], LearnerEnv]], **settings: Any) -> None:
         super().__init__(preparing(env_fns), **settings)
+        check_distinct(self.envs)
         self._mode = declared_mode(self, None) or Autoreset.NEXT_STEP  # Gymnasium 1.0 has no other
 
     @override

@@ -13,7 +13,8 @@ _SEVERAL = ("envs", "vec_envs")  # where vectorizers keep several
 def find_assigner(env: Any) -> PolicyAssigner:
     """Returns the assigner of the outermost policy wrapper in a stack of wrappers and converters.
 
-    PettingZoo's converters do not forward attributes such as `env.policy_ids`. This function looks inside them.
+    PettingZoo's converters do not forward attributes such as `env.policy_ids`. This function looks inside them. To save
+    a checkpoint, use the policy wrapper itself: an assigner does not see whether an episode is unfinished.
 
     Args:
         env: An environment, wrapped and converted in any way.

@@ -194,3 +194,13 @@ def test_policies_are_replaced_through_the_vector_environment():
     envs.step(np.zeros(2, np.int64))
     assert second.sizes
     assert not first.sizes
+
+
+def test_environments_pinned_to_the_same_assignments_are_refused():
+    def make(env_index):
+        env = pm.wrap(Survival(), pm.Focal(pm.Fixed(0), pm.Uniform([1, 2])), seed=3, env_index=env_index)
+        return pm.LearnerEnv(env, {1: "random", 2: "random"})
+
+    assert pm.LearnerVectorEnv([lambda i=i: make(i) for i in range(2)]).num_envs == 2
+    with pytest.raises(ValueError, match=r"different assignments, got \(seed, env_index\) \[\(3, 0\), \(3, 0\)\]"):
+        pm.LearnerVectorEnv([lambda: make(0)] * 2)

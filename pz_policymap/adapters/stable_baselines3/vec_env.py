@@ -9,7 +9,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 from typing_extensions import override
 
 from pz_policymap.learner.learner_env import LearnerEnv
-from pz_policymap.learner.together import prepared, preparing
+from pz_policymap.learner.together import check_distinct, prepared, preparing
 from pz_policymap.wrappers.autoreset import Autoreset
 
 
@@ -25,6 +25,7 @@ class LearnerVecEnv(DummyVecEnv):
 
     Raises:
         TypeError: If a function returns another environment, such as a wrapped one.
+        ValueError: If two environments are pinned to the same seed and index, and so to the same opponents.
 
     Example:
         >>> import numpy as np
@@ -43,6 +44,7 @@ class LearnerVecEnv(DummyVecEnv):
 
     def __init__(self, env_fns: Sequence[Callable[[], LearnerEnv]]) -> None:
         super().__init__(preparing(env_fns))
+        check_distinct(self.envs)
 
     @override
     def step_wait(self) -> Any:
