@@ -12,6 +12,7 @@ import numpy as np
 from pettingzoo.utils.env import AECEnv
 
 from pz_policymap.policies.seat_policies import SeatPolicies
+from pz_policymap.recording.running_episode import follow_ends
 from pz_policymap.results.sums import added
 
 
@@ -40,7 +41,7 @@ class Outcome:
 
     Attributes:
         returns: The sum of the rewards of each agent.
-        lengths: The number of steps of each agent.
+        lengths: The number of steps of each agent until its end.
         ended: Agents that have terminated or were truncated.
         moves: A checksum of all actions in their order, to tell identical episodes from different ones.
     """
@@ -162,10 +163,10 @@ class EpisodeLoop:
             outcome.seat(env.agents)
             outcome.earn(rewards)
             for agent in agents:
-                outcome.lengths[agent] += 1
-                if terminations.get(agent) or truncations.get(agent):
-                    ended.add(agent)
-            agents = list(env.agents)
+                if agent not in ended:  # `agents` may lag behind terminations
+                    outcome.lengths[agent] += 1
+            follow_ends(ended, terminations, truncations)
+            agents = [] if ended.issuperset(env.agents) else list(env.agents)
 
     def _join(self, agent: Any, info: Mapping[str, Any], outcome: Outcome) -> None:
         """Seats an agent; one without an assignment is assigned by its tag."""

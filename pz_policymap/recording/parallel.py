@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from pz_policymap.mappings.groups import GroupOf
 from pz_policymap.recording.finished import reported
-from pz_policymap.recording.running_episode import Recording, RunningEpisode, Score
+from pz_policymap.recording.running_episode import Recording, RunningEpisode, Score, follow_ends
 from pz_policymap.results.episode import Episode
 
 
@@ -72,12 +72,7 @@ class RecordResultsParallel(BaseParallelWrapper[AgentID, ObsType, ActionType]):
         episode.earn(rewards, infos)
         episode.read(infos)
         episode.acted(acting)
-        if ended or any(terminations.values()) or any(truncations.values()):
-            for agent in terminations.keys() | truncations.keys():
-                if terminations.get(agent, False) or truncations.get(agent, False):
-                    ended.add(agent)
-                else:
-                    ended.discard(agent)  # it has returned under its name
+        follow_ends(ended, terminations, truncations)
         if ended.issuperset(self.env.agents):
             self._episode = None
             episode.check_tags(infos)

@@ -187,6 +187,28 @@ class RunningEpisode:
         return self._tag(agent, env.infos if infos is None else infos) is not None
 
 
+def follow_ends(ended: set[Any], terminations: Mapping[Any, Any], truncations: Mapping[Any, Any]) -> None:
+    """Updates the agents that have ended with the flags of one step of a Parallel environment.
+
+    Args:
+        ended: The agents that had ended before the step. One that has returned under its name is removed.
+        terminations: By agent.
+        truncations: By agent.
+
+    Example:
+        >>> ended = {"a"}
+        >>> follow_ends(ended, {"a": False, "b": True}, {"a": False, "b": False})
+        >>> ended
+        {'b'}
+    """
+    if ended or any(terminations.values()) or any(truncations.values()):
+        for agent in terminations.keys() | truncations.keys():
+            if terminations.get(agent, False) or truncations.get(agent, False):
+                ended.add(agent)
+            else:
+                ended.discard(agent)
+
+
 def all_of(calls: Sequence[Callable[[], object]]) -> None:
     """Makes all calls even if some raise, then raises a KeyboardInterrupt if there was one, or else the first error."""
     errors: list[BaseException] = []

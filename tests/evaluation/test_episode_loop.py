@@ -50,6 +50,35 @@ def test_episode_loop_joining_agent_is_controlled_by_the_policy_of_its_tag(env):
     assert outcome.complete
 
 
+class Flagged(StubParallel):
+    """Keeps agents "a" and "b" in `agents`; the agents of `ends[n]` have terminated in step n."""
+
+    def __init__(self, *ends):
+        super().__init__(live=[("a", "b")] * (len(ends) + 1))
+        self.ends = ends
+
+    def step(self, actions):
+        observations, rewards, _, truncations, infos = super().step(actions)
+        return observations, rewards, {agent: agent in self.ends[self.time - 1] for agent in "ab"}, truncations, infos
+
+
+@pytest.mark.parametrize(
+    ("ends", "lengths"),
+    [
+        (("a", "a", "ab"), {"a": 1, "b": 3}),  # an ended agent stays
+        (("a", "", "ab"), {"a": 2, "b": 3}),  # it returns
+        (("ab", "ab"), {"a": 1, "b": 1}),  # all have ended and stay
+    ],
+)
+def test_episode_loop_returns_and_lengths_are_those_of_the_recorder(ends, lengths):
+    recorded = []
+    env = pm.record_results(pm.wrap(Flagged(*ends), pm.Fixed(0)), recorded.append)
+    outcome = loop_of(env, zero).play(0, 0, {})
+    assert outcome.lengths == lengths == dict(zip("ab", recorded[0].lengths, strict=True))
+    assert tuple(outcome.returns.values()) == recorded[0].returns
+    assert outcome.complete
+
+
 @pytest.mark.parametrize("make", APIS)
 def test_episode_loop_error_of_a_policy_names_it_and_its_agent(make):
     env = make()
