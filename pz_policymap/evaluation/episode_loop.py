@@ -12,6 +12,7 @@ import numpy as np
 from pettingzoo.utils.env import AECEnv
 
 from pz_policymap.policies.seat_policies import SeatPolicies
+from pz_policymap.recording.rewards import reward_number
 from pz_policymap.recording.running_episode import follow_ends
 from pz_policymap.results.sums import added
 
@@ -69,10 +70,14 @@ class Outcome:
                 self._sums[agent], self.lengths[agent] = (0.0, 0.0), 0
 
     def earn(self, rewards: Mapping[Any, Any]) -> None:
-        """Adds the rewards of one step; keys that are not agents are ignored."""
+        """Adds the rewards of one step; keys that are not agents are ignored.
+
+        Raises:
+            ValueError: If a reward is not a number.
+        """
         for agent, reward in rewards.items():
-            if reward and agent in self._sums:
-                self._sums[agent] = added(*self._sums[agent], float(reward))
+            if agent in self._sums and (number := reward_number(agent, reward)):
+                self._sums[agent] = added(*self._sums[agent], number)
 
     def note(self, action: Any) -> None:
         """Adds an action to the checksum."""

@@ -51,7 +51,7 @@ def test_episode_loop_joining_agent_is_controlled_by_the_policy_of_its_tag(env):
 
 
 class Flagged(StubParallel):
-    """Keeps agents "a" and "b" in `agents`; the agents of `ends[n]` have terminated in step n."""
+    """Keeps "a" and "b" in `agents`; `ends` holds the agents that each step reports as terminated."""
 
     def __init__(self, *ends):
         super().__init__(live=[("a", "b")] * (len(ends) + 1))
@@ -77,6 +77,33 @@ def test_episode_loop_returns_and_lengths_are_those_of_the_recorder(ends, length
     assert outcome.lengths == lengths == dict(zip("ab", recorded[0].lengths, strict=True))
     assert tuple(outcome.returns.values()) == recorded[0].returns
     assert outcome.complete
+
+
+def paying(make, reward):
+    """Returns an environment that pays agent "a" this reward in every step."""
+
+    class Paying(make):
+        def step(self, actions):
+            result = super().step(actions)
+            (self.rewards if result is None else result[1])["a"] = reward
+            return result
+
+    return Paying()
+
+
+@pytest.mark.parametrize(
+    ("reward", "per_step"), [(np.array([0.5]), 0.5), (np.float32(2.0), 2.0), (True, 1.0), (None, 0.0)]
+)
+def test_episode_loop_reward_with_a_single_element_is_a_number(reward, per_step):
+    outcome = loop_of(paying(StubParallel, reward), zero).play(0, 0, {"a": 0, "b": 0})
+    assert outcome.returns == {"a": 2 * per_step, "b": 2.0}
+
+
+@pytest.mark.parametrize("make", APIS)
+def test_episode_loop_vector_reward_raises_and_names_agent_and_reward(make):
+    with pytest.raises(PlayError, match=r"one number per agent, got array\(\[1., 2.\]\) for agent 'a'") as e:
+        loop_of(paying(make, np.array([1.0, 2.0])), zero).play(0, 0, {"a": 0, "b": 0})
+    assert e.value.policy is None
 
 
 @pytest.mark.parametrize("make", APIS)
