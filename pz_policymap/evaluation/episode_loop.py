@@ -158,6 +158,8 @@ class EpisodeLoop:
                 if agent not in assigned or agent not in outcome.lengths:
                     self._join(agent, infos.get(agent, {}), outcome)
             seen = {agent: observations[agent] for agent in agents if agent in observations}
+            if not seen:
+                raise RuntimeError(f"env must return an observation of at least one of {agents}, got none from {env}")
             self._failure = partial(self._batch_failure, seen, infos)
             actions = self._seats.act_together(seen, {agent: infos.get(agent, {}) for agent in seen})
             self._failure = partial(self._step_failure, actions)

@@ -106,6 +106,17 @@ def test_episode_loop_vector_reward_raises_and_names_agent_and_reward(make):
     assert e.value.policy is None
 
 
+def test_episode_loop_step_without_observations_is_the_fault_of_the_environment():
+    class Blind(StubParallel):
+        def step(self, actions):
+            return ({}, *super().step(actions)[1:])
+
+    message = r"RuntimeError: env must return an observation of at least one of \['a', 'b'\], got none from"
+    with pytest.raises(PlayError, match=message) as e:
+        loop_of(Blind(), zero).play(0, 0, {"a": 0, "b": 0})
+    assert e.value.policy is None
+
+
 @pytest.mark.parametrize("make", APIS)
 def test_episode_loop_error_of_a_policy_names_it_and_its_agent(make):
     env = make()
