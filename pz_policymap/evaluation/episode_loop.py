@@ -15,6 +15,7 @@ from pz_policymap.policies.seat_policies import SeatPolicies
 from pz_policymap.recording.rewards import reward_number
 from pz_policymap.recording.running_episode import follow_ends
 from pz_policymap.results.sums import added
+from pz_policymap.wrappers.find import key_of_tags
 
 
 class PlayError(RuntimeError):
@@ -96,10 +97,14 @@ class EpisodeLoop:
         env: A PettingZoo environment. It must carry tags if `play` is called without an assignment.
         seats: The policies.
         name_of: Returns the text for a policy in error messages.
+        info_key: As in `record_results`.
     """
 
-    def __init__(self, env: Any, seats: SeatPolicies, name_of: Callable[[Any], str]) -> None:
+    def __init__(
+        self, env: Any, seats: SeatPolicies, name_of: Callable[[Any], str], info_key: str | None = None
+    ) -> None:
         self._env, self._seats, self._name_of = env, seats, name_of
+        self._info_key = key_of_tags(env, info_key)
         self._play = self._play_aec if isinstance(env, AECEnv) else self._play_parallel
 
     def play(self, reset_seed: int | None, policy_seed: int | tuple[int, ...], assignment: dict[Any, Any]) -> Outcome:
@@ -108,7 +113,7 @@ class EpisodeLoop:
         Args:
             reset_seed: Passed to `reset`.
             policy_seed: Seeds the generators of policies that take `rng`.
-            assignment: Agent -> policy. Agents that are missing are assigned by their tag, `infos[agent]["policy_id"]`.
+            assignment: Agent -> policy. Agents that are missing are assigned by their tag in the infos.
 
         Raises:
             PlayError: If the environment or a policy raises an error or calls `sys.exit`.
@@ -179,9 +184,9 @@ class EpisodeLoop:
         """Seats an agent; one without an assignment is assigned by its tag."""
         outcome.seat([agent])
         if agent not in self._assigned:
-            if "policy_id" not in info:
-                raise KeyError(f"agent {agent!r} is not among possible_agents, and its info has no policy_id")
-            self._assigned[agent] = info["policy_id"]
+            if self._info_key not in info:
+                raise KeyError(f"agent {agent!r} is not among possible_agents, and its info has no {self._info_key}")
+            self._assigned[agent] = info[self._info_key]
             self._seats.join(agent, self._assigned[agent])
 
     def _policy_failure(self, agent: Any, error: BaseException) -> PlayError:

@@ -27,6 +27,7 @@ def play(
     *,
     seed: int | None = None,
     team_of: GroupOf | None = None,
+    info_key: str | None = None,
 ) -> Iterator[Episode]:
     """Plays a wrapped environment and yields an `Episode` whenever one has finished.
 
@@ -38,6 +39,7 @@ def play(
         seed: Passed to the first `reset`; also seeds the policies and, while they act, the global generators of
             Python, NumPy and torch. None: nothing is seeded.
         team_of: As in `record_results`.
+        info_key: As in `record_results`.
 
     Yields:
         One episode each. Interrupted episodes are ignored, so leave the loop whenever you like.
@@ -65,7 +67,8 @@ def play(
     by_id = policies if isinstance(policies, dict) else dict(enumerate(policies))
     seats = SeatPolicies({key: loaded(policy) for key, policy in by_id.items()}, env.action_space)
     finished: list[Episode] = []
-    loop = EpisodeLoop(record_results(env, finished.append, team_of=team_of), seats, str)
+    recorder = record_results(env, finished.append, team_of=team_of, info_key=info_key)
+    loop = EpisodeLoop(recorder, seats, str, info_key)
     return _episodes(loop, finished, count, seed)
 
 

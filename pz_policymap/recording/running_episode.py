@@ -24,7 +24,7 @@ class Recording:
         sinks: Objects with a `record` method, or functions.
         team_of: As in `record_results`.
         score: As in `record_results`.
-        info_key: As in `record_results`.
+        info_key: Key of the tag in each info.
 
     Raises:
         TypeError: If an argument has the wrong type.
@@ -81,7 +81,7 @@ class Recording:
         """Returns the error about an agent without a tag in its infos."""
         return ValueError(
             f"infos of agent {agent!r} must have the key {self.info_key!r}, got none: "
-            f"record_results goes around the policy wrapper that writes it"
+            f"record_results goes around the policy wrapper that writes it, and takes the same info_key"
         )
 
     def _sides(self, agents: tuple[Any, ...]) -> Sequence[Hashable]:

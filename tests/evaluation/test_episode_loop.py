@@ -50,6 +50,11 @@ def test_episode_loop_joining_agent_is_controlled_by_the_policy_of_its_tag(env):
     assert outcome.complete
 
 
+def test_episode_loop_agent_without_an_assignment_or_tag_raises_and_names_the_key():
+    with pytest.raises(PlayError, match="agent 'a' is not among possible_agents, and its info has no p"):
+        EpisodeLoop(StubParallel(), SeatPolicies([zero], None), str, info_key="p").play(0, 0, {})
+
+
 class Flagged(StubParallel):
     """Keeps "a" and "b" in `agents`; `ends` holds the agents that each step reports as terminated."""
 

@@ -38,6 +38,20 @@ def test_play_same_seed_same_episodes(make):
     assert [list(policies) for policies, _, _ in played(3)] == expected
 
 
+@pytest.mark.parametrize("make", [rps_v2.parallel_env, rps_v2.env])
+@pytest.mark.parametrize("info_key", [None, "p"])
+def test_play_reads_the_key_of_the_wrapper(make, info_key):
+    env = pm.wrap(make(), pm.Fixed(1), info_key="p")
+    assert [e.policies for e in pm.play(env, ["random"] * 2, 2, info_key=info_key)] == [(1, 1)] * 2
+
+
+def test_play_info_key_chooses_one_of_two_wrappers():
+    env = pm.wrap(pm.wrap(rps_v2.parallel_env(), pm.Fixed(1), info_key="inner"), pm.Fixed(0), info_key="outer")
+    for info_key, policy in ((None, 0), ("outer", 0), ("inner", 1)):
+        (episode,) = pm.play(env, ["random"] * 2, 1, info_key=info_key)
+        assert episode.policies == (policy, policy)
+
+
 @pytest.mark.parametrize(
     ("policy", "message"),
     [
