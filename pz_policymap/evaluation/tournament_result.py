@@ -75,6 +75,10 @@ class TournamentResult:
 
     def ratings(self) -> Ratings:
         """Returns a rating per entrant with standard errors; see `Payoff.ratings`."""
+        return self._ratings
+
+    @cached_property
+    def _ratings(self) -> Ratings:
         return self.payoff.ratings()
 
     @cached_property
@@ -144,7 +148,7 @@ class TournamentResult:
         """Whether any game was won."""
         return bool(self.payoff.wins.any())
 
-    @property
+    @cached_property
     def order(self) -> list[int]:
         """The entrants, best first: by rating, or by mean return if no game was won."""
         means = np.nan_to_num(self.mean_returns.values, nan=-np.inf)
