@@ -9,7 +9,7 @@ from typing import Any
 
 from pz_policymap.arguments import MAX_INDEX, integer, text
 from pz_policymap.batching.nested_arrays import copied
-from pz_policymap.mappings.groups import GroupOf, group_rule, seats_by_group
+from pz_policymap.mappings.groups import GroupOf, group_of_each_seat, group_rule
 from pz_policymap.recording.rewards import reward_number
 from pz_policymap.results.episode import Episode
 from pz_policymap.results.sums import added
@@ -87,9 +87,7 @@ class Recording:
     def _sides(self, agents: tuple[Any, ...]) -> Sequence[Hashable]:
         if self._team_of is None:
             return ()
-        seats = seats_by_group("team_of", self._team_of, agents)
-        team = {seat: name for name, of_team in seats.items() for seat in of_team}
-        return [team[seat] for seat in range(len(agents))]
+        return group_of_each_seat("team_of", self._team_of, agents)
 
 
 class RunningEpisode:
