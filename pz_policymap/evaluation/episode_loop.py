@@ -12,7 +12,10 @@ import numpy as np
 from pettingzoo.utils.env import AECEnv
 
 from pz_policymap.policies.seat_policies import SeatPolicies
+from pz_policymap.recording.rewards import reward_number
+from pz_policymap.recording.running_episode import follow_ends
 from pz_policymap.results.sums import added
+from pz_policymap.wrappers.find import key_of_tags
 
 
 class PlayError(RuntimeError):
@@ -40,7 +43,7 @@ class Outcome:
 
     Attributes:
         returns: The sum of the rewards of each agent.
-        lengths: The number of steps of each agent.
+        lengths: The number of steps of each agent until its end.
         ended: Agents that have terminated or were truncated.
         moves: A checksum of all actions in their order, to tell identical episodes from different ones.
     """
@@ -68,10 +71,14 @@ class Outcome:
                 self._sums[agent], self.lengths[agent] = (0.0, 0.0), 0
 
     def earn(self, rewards: Mapping[Any, Any]) -> None:
-        """Adds the rewards of one step; keys that are not agents are ignored."""
+        """Adds the rewards of one step; keys that are not agents are ignored.
+
+        Raises:
+            ValueError: If a reward is not a number.
+        """
         for agent, reward in rewards.items():
-            if reward and agent in self._sums:
-                self._sums[agent] = added(*self._sums[agent], float(reward))
+            if agent in self._sums and (number := reward_number(agent, reward)):
+                self._sums[agent] = added(*self._sums[agent], number)
 
     def note(self, action: Any) -> None:
         """Adds an action to the checksum."""
@@ -90,10 +97,14 @@ class EpisodeLoop:
         env: A PettingZoo environment. It must carry tags if `play` is called without an assignment.
         seats: The policies.
         name_of: Returns the text for a policy in error messages.
+        info_key: As in `record_results`.
     """
 
-    def __init__(self, env: Any, seats: SeatPolicies, name_of: Callable[[Any], str]) -> None:
+    def __init__(
+        self, env: Any, seats: SeatPolicies, name_of: Callable[[Any], str], info_key: str | None = None
+    ) -> None:
         self._env, self._seats, self._name_of = env, seats, name_of
+        self._info_key = key_of_tags(env, info_key)
         self._play = self._play_aec if isinstance(env, AECEnv) else self._play_parallel
 
     def play(self, reset_seed: int | None, policy_seed: int | tuple[int, ...], assignment: dict[Any, Any]) -> Outcome:
@@ -102,7 +113,7 @@ class EpisodeLoop:
         Args:
             reset_seed: Passed to `reset`.
             policy_seed: Seeds the generators of policies that take `rng`.
-            assignment: Agent -> policy. Agents that are missing are assigned by their tag, `infos[agent]["policy_id"]`.
+            assignment: Agent -> policy. Agents that are missing are assigned by their tag in the infos.
 
         Raises:
             PlayError: If the environment or a policy raises an error or calls `sys.exit`.
@@ -152,6 +163,8 @@ class EpisodeLoop:
                 if agent not in assigned or agent not in outcome.lengths:
                     self._join(agent, infos.get(agent, {}), outcome)
             seen = {agent: observations[agent] for agent in agents if agent in observations}
+            if not seen:
+                raise RuntimeError(f"env must return an observation of at least one of {agents}, got none from {env}")
             self._failure = partial(self._batch_failure, seen, infos)
             actions = self._seats.act_together(seen, {agent: infos.get(agent, {}) for agent in seen})
             self._failure = partial(self._step_failure, actions)
@@ -162,18 +175,18 @@ class EpisodeLoop:
             outcome.seat(env.agents)
             outcome.earn(rewards)
             for agent in agents:
-                outcome.lengths[agent] += 1
-                if terminations.get(agent) or truncations.get(agent):
-                    ended.add(agent)
-            agents = list(env.agents)
+                if agent not in ended:  # `agents` may lag behind terminations
+                    outcome.lengths[agent] += 1
+            follow_ends(ended, terminations, truncations)
+            agents = [] if ended.issuperset(env.agents) else list(env.agents)
 
     def _join(self, agent: Any, info: Mapping[str, Any], outcome: Outcome) -> None:
         """Seats an agent; one without an assignment is assigned by its tag."""
         outcome.seat([agent])
         if agent not in self._assigned:
-            if "policy_id" not in info:
-                raise KeyError(f"agent {agent!r} is not among possible_agents, and its info has no policy_id")
-            self._assigned[agent] = info["policy_id"]
+            if self._info_key not in info:
+                raise KeyError(f"agent {agent!r} is not among possible_agents, and its info has no {self._info_key}")
+            self._assigned[agent] = info[self._info_key]
             self._seats.join(agent, self._assigned[agent])
 
     def _policy_failure(self, agent: Any, error: BaseException) -> PlayError:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 from pettingzoo.utils.env import AECEnv, ParallelEnv
 
-from pz_policymap.arguments import integer, seed_of
+from pz_policymap.arguments import integer
 from pz_policymap.evaluation.episode_loop import EpisodeLoop, PlayError
 from pz_policymap.learner.global_generators import IsolatedRandomness
 from pz_policymap.mappings.groups import GroupOf
@@ -27,6 +27,7 @@ def play(
     *,
     seed: int | None = None,
     team_of: GroupOf | None = None,
+    info_key: str | None = None,
 ) -> Iterator[Episode]:
     """Plays a wrapped environment and yields an `Episode` whenever one has finished.
 
@@ -35,15 +36,17 @@ def play(
         policies: The policies by policy id, a dict or a sequence. Each is a callable
             `(observation, agent, info) -> action`, an object with `predict`, an `Entrant`, or "random".
         episodes: Number of episodes, >= 1.
-        seed: Passed to the first `reset`; also seeds the policies and, while they act, the global generators of
-            Python, NumPy and torch. None: nothing is seeded.
+        seed: An integer >= 0, passed to the first `reset`; also seeds the policies and, while they act, the global
+            generators of Python, NumPy and torch. None: nothing is seeded.
         team_of: As in `record_results`.
+        info_key: As in `record_results`.
 
     Yields:
         One episode each. Interrupted episodes are ignored, so leave the loop whenever you like.
 
     Raises:
-        TypeError: If `env` carries no policy ids, or if a policy is not one.
+        TypeError: If a policy is not one, or if `episodes` or `seed` is not an integer.
+        ValueError: If `env` has no policy wrapper inside, or if `episodes` or `seed` is out of range.
         PlayError: If the environment or a policy raises an error; names the policy, the agent and the line.
 
     Example:
@@ -59,14 +62,14 @@ def play(
         10
     """
     count = integer("episodes", episodes, 1)
-    if seed is not None:
-        seed_of("seed", seed)
+    first_seed = None if seed is None else integer("seed", seed, 0)
     find_assigner(env)
-    by_id = policies if isinstance(policies, dict) else dict(enumerate(policies))
+    by_id = policies if isinstance(policies, Mapping) else dict(enumerate(policies))
     seats = SeatPolicies({key: loaded(policy) for key, policy in by_id.items()}, env.action_space)
     finished: list[Episode] = []
-    loop = EpisodeLoop(record_results(env, finished.append, team_of=team_of), seats, str)
-    return _episodes(loop, finished, count, seed)
+    recorder = record_results(env, finished.append, team_of=team_of, info_key=info_key)
+    loop = EpisodeLoop(recorder, seats, str, info_key)
+    return _episodes(loop, finished, count, first_seed)
 
 
 def _episodes(loop: EpisodeLoop, finished: list[Episode], count: int, seed: int | None) -> Iterator[Episode]:

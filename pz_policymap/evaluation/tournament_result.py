@@ -23,7 +23,7 @@ from pz_policymap.evaluation.result_table import (
 )
 from pz_policymap.evaluation.results_file import merged_file
 from pz_policymap.evaluation.standings import MeanReturns, Standing, mean_returns, standings
-from pz_policymap.mappings.groups import GroupOf, group_rule, seats_by_group
+from pz_policymap.mappings.groups import GroupOf, group_of_each_seat, group_rule
 from pz_policymap.results.clustered_results import ClusteredResults, seat_results
 from pz_policymap.results.cooperation import Cooperation, cooperation
 from pz_policymap.results.intervals import Intervals
@@ -36,12 +36,9 @@ if TYPE_CHECKING:
 
 def sides_of(team_of: GroupOf | None, agents: Sequence[Any]) -> list[Hashable]:
     """Returns the team of every seat; None: every seat is a team of its own."""
-    sides: list[Hashable] = list(range(len(agents)))
-    if team_of is not None:
-        for team, seats in seats_by_group("team_of", group_rule("team_of", team_of), tuple(agents)).items():
-            for seat in seats:
-                sides[seat] = team
-    return sides
+    if team_of is None:
+        return list(range(len(agents)))
+    return group_of_each_seat("team_of", group_rule("team_of", team_of), tuple(agents))
 
 
 class TournamentResult:
@@ -75,6 +72,10 @@ class TournamentResult:
 
     def ratings(self) -> Ratings:
         """Returns a rating per entrant with standard errors; see `Payoff.ratings`."""
+        return self._ratings
+
+    @cached_property
+    def _ratings(self) -> Ratings:
         return self.payoff.ratings()
 
     @cached_property
@@ -144,7 +145,7 @@ class TournamentResult:
         """Whether any game was won."""
         return bool(self.payoff.wins.any())
 
-    @property
+    @cached_property
     def order(self) -> list[int]:
         """The entrants, best first: by rating, or by mean return if no game was won."""
         means = np.nan_to_num(self.mean_returns.values, nan=-np.inf)

@@ -64,6 +64,17 @@ def seats_by_group(
     return seats
 
 
+def group_of_each_seat(name: str, rule: GroupOf, agents: tuple[Any, ...]) -> list[Hashable]:
+    """Returns the group of every seat; arguments and errors as in `seats_by_group`.
+
+    Example:
+        >>> group_of_each_seat("team_of", "prefix", ("red_0", "blue_0", "red_1"))
+        ['red', 'blue', 'red']
+    """
+    by_seat = {seat: group for group, seats in seats_by_group(name, rule, agents).items() for seat in seats}
+    return [by_seat[seat] for seat in range(len(agents))]
+
+
 def _group(name: str, rule: GroupOf, agent: Any) -> Hashable:
     """Returns the group of one agent, or raises."""
     if isinstance(rule, str):

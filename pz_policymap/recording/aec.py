@@ -20,6 +20,7 @@ from pz_policymap.recording.finished import reported
 from pz_policymap.recording.running_episode import Recording, RunningEpisode, Score
 from pz_policymap.results.episode import Episode
 from pz_policymap.wrappers.aec import PolicyMapAEC
+from pz_policymap.wrappers.find import key_of_tags
 
 
 class RecordResultsAEC(BaseWrapper[AgentID, ObsType, ActionType]):
@@ -39,10 +40,10 @@ class RecordResultsAEC(BaseWrapper[AgentID, ObsType, ActionType]):
         *sinks: Any,
         team_of: GroupOf | None = None,
         score: Score | None = None,
-        info_key: str = "policy_id",
+        info_key: str | None = None,
     ) -> None:
         super().__init__(env)
-        self._recording = Recording(sinks, team_of, score, info_key)
+        self._recording = Recording(sinks, team_of, score, key_of_tags(env, info_key))
         self._state = holder_of_state(env)
         self._was_reset = False
         self._episode: RunningEpisode | None = None  # None before the first episode and after the end of one

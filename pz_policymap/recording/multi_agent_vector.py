@@ -13,6 +13,7 @@ from pz_policymap.batching.nested_arrays import array_for, library_of, on_host
 from pz_policymap.mappings.groups import GroupOf
 from pz_policymap.recording.batch import BatchRecorder, layers_of
 from pz_policymap.recording.running_episode import Recording, Score
+from pz_policymap.wrappers.find import key_of_tags
 from pz_policymap.wrappers.multi_agent_vector import PolicyMapMultiAgentVector
 from pz_policymap.wrappers.vector_episodes import MASK, VectorEpisodes, mask_on_host
 from pz_policymap.wrappers.vector_infos import FINAL, terminal_info
@@ -39,7 +40,7 @@ class RecordResultsMultiAgentVector(BatchRecorder):
         *sinks: Any,
         team_of: GroupOf | None = None,
         score: Score | None = None,
-        info_key: str = "policy_id",
+        info_key: str | None = None,
     ) -> None:
         if not sinks:
             raise ValueError("sinks must hold at least one sink, such as a Payoff, got none")
@@ -58,7 +59,7 @@ class RecordResultsMultiAgentVector(BatchRecorder):
         )
         self._flags = tagger.flags
         self._respawns = of_tagger.by_hand
-        self._record_into(Recording(sinks, team_of, score, info_key), tagger.agents, episodes)
+        self._record_into(Recording(sinks, team_of, score, key_of_tags(env, info_key)), tagger.agents, episodes)
 
     def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, Any]:
         """Resets environments; interrupted episodes are not recorded."""

@@ -10,8 +10,9 @@ from typing_extensions import override
 
 from pz_policymap.mappings.groups import GroupOf
 from pz_policymap.recording.finished import reported
-from pz_policymap.recording.running_episode import Recording, RunningEpisode, Score
+from pz_policymap.recording.running_episode import Recording, RunningEpisode, Score, follow_ends
 from pz_policymap.results.episode import Episode
+from pz_policymap.wrappers.find import key_of_tags
 
 
 class RecordResultsParallel(BaseParallelWrapper[AgentID, ObsType, ActionType]):
@@ -30,10 +31,10 @@ class RecordResultsParallel(BaseParallelWrapper[AgentID, ObsType, ActionType]):
         *sinks: Any,
         team_of: GroupOf | None = None,
         score: Score | None = None,
-        info_key: str = "policy_id",
+        info_key: str | None = None,
     ) -> None:
         super().__init__(env)
-        self._recording = Recording(sinks, team_of, score, info_key)
+        self._recording = Recording(sinks, team_of, score, key_of_tags(env, info_key))
         self._episode: RunningEpisode | None = None  # None before the first episode and after the end of one
         self._ended: set[AgentID] = set()
 
@@ -72,12 +73,7 @@ class RecordResultsParallel(BaseParallelWrapper[AgentID, ObsType, ActionType]):
         episode.earn(rewards, infos)
         episode.read(infos)
         episode.acted(acting)
-        if ended or any(terminations.values()) or any(truncations.values()):
-            for agent in terminations.keys() | truncations.keys():
-                if terminations.get(agent, False) or truncations.get(agent, False):
-                    ended.add(agent)
-                else:
-                    ended.discard(agent)  # it has returned under its name
+        follow_ends(ended, terminations, truncations)
         if ended.issuperset(self.env.agents):
             self._episode = None
             episode.check_tags(infos)

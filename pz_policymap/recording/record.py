@@ -29,7 +29,7 @@ def record_results(
     *sinks: Any,
     team_of: GroupOf | None = None,
     score: Score | None = None,
-    info_key: str = "policy_id",
+    info_key: str | None = None,
 ) -> RecordResultsAEC[AgentID, ObsType, ActionType]: ...
 
 
@@ -39,7 +39,7 @@ def record_results(
     *sinks: Any,
     team_of: GroupOf | None = None,
     score: Score | None = None,
-    info_key: str = "policy_id",
+    info_key: str | None = None,
 ) -> RecordResultsParallel[AgentID, ObsType, ActionType]: ...
 
 
@@ -49,7 +49,7 @@ def record_results(
     *sinks: Any,
     team_of: GroupOf | None = None,
     score: Score | None = None,
-    info_key: str = "policy_id",
+    info_key: str | None = None,
     agents: int | Sequence[Hashable] | None = None,
     autoreset_mode: AutoresetMode | str | None = None,
 ) -> RecordResultsVector: ...
@@ -61,7 +61,7 @@ def record_results(
     *sinks: Any,
     team_of: GroupOf | None = None,
     score: Score | None = None,
-    info_key: str = "policy_id",
+    info_key: str | None = None,
 ) -> RecordResultsMultiAgentVector: ...
 
 
@@ -70,7 +70,7 @@ def record_results(
     *sinks: Any,
     team_of: GroupOf | None = None,
     score: Score | None = None,
-    info_key: str = "policy_id",
+    info_key: str | None = None,
     agents: int | Sequence[Hashable] | None = None,
     autoreset_mode: AutoresetMode | str | None = None,
 ) -> Any:
@@ -97,7 +97,8 @@ def record_results(
             ("red" for "red_0"), as in `Teams`. None: every seat is a team of its own.
         score: Decides who won, if that is not the return: `score(returns, infos) -> {agent: number}`. Both arguments
             are dicts by agent; `infos` holds a copy of the last info of each.
-        info_key: Key of the tag in each info.
+        info_key: Key of the tag in each info. None: that of the policy wrapper inside, or "policy_id" if none is found,
+            as in a vector environment of other processes.
         agents: For a vector environment: number of rows of each environment, or the names of its agents in seat order.
             None: as in the `PolicyMapVector` inside, or else 1.
         autoreset_mode: For a vector environment that neither declares it nor has a `PolicyMapVector` inside.

@@ -9,7 +9,7 @@ from typing import Any
 
 from pz_policymap.arguments import MAX_INDEX, integer, text
 from pz_policymap.batching.nested_arrays import copied
-from pz_policymap.mappings.groups import GroupOf, group_rule, seats_by_group
+from pz_policymap.mappings.groups import GroupOf, group_of_each_seat, group_rule
 from pz_policymap.recording.rewards import reward_number
 from pz_policymap.results.episode import Episode
 from pz_policymap.results.sums import added
@@ -24,7 +24,7 @@ class Recording:
         sinks: Objects with a `record` method, or functions.
         team_of: As in `record_results`.
         score: As in `record_results`.
-        info_key: As in `record_results`.
+        info_key: Key of the tag in each info.
 
     Raises:
         TypeError: If an argument has the wrong type.
@@ -81,15 +81,13 @@ class Recording:
         """Returns the error about an agent without a tag in its infos."""
         return ValueError(
             f"infos of agent {agent!r} must have the key {self.info_key!r}, got none: "
-            f"record_results goes around the policy wrapper that writes it"
+            f"record_results goes around the policy wrapper that writes it, and takes the same info_key"
         )
 
     def _sides(self, agents: tuple[Any, ...]) -> Sequence[Hashable]:
         if self._team_of is None:
             return ()
-        seats = seats_by_group("team_of", self._team_of, agents)
-        team = {seat: name for name, of_team in seats.items() for seat in of_team}
-        return [team[seat] for seat in range(len(agents))]
+        return group_of_each_seat("team_of", self._team_of, agents)
 
 
 class RunningEpisode:
@@ -185,6 +183,28 @@ class RunningEpisode:
         if agent in env.agents or agent in (getattr(env, "possible_agents", None) or ()):
             return True
         return self._tag(agent, env.infos if infos is None else infos) is not None
+
+
+def follow_ends(ended: set[Any], terminations: Mapping[Any, Any], truncations: Mapping[Any, Any]) -> None:
+    """Updates the agents that have ended with the flags of one step of a Parallel environment.
+
+    Args:
+        ended: The agents that had ended before the step. One that has returned under its name is removed.
+        terminations: By agent.
+        truncations: By agent.
+
+    Example:
+        >>> ended = {"a"}
+        >>> follow_ends(ended, {"a": False, "b": True}, {"a": False, "b": False})
+        >>> ended
+        {'b'}
+    """
+    if ended or any(terminations.values()) or any(truncations.values()):
+        for agent in terminations.keys() | truncations.keys():
+            if terminations.get(agent, False) or truncations.get(agent, False):
+                ended.add(agent)
+            else:
+                ended.discard(agent)
 
 
 def all_of(calls: Sequence[Callable[[], object]]) -> None:

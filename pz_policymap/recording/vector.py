@@ -14,6 +14,7 @@ from pz_policymap.mappings.groups import GroupOf
 from pz_policymap.recording.batch import BatchRecorder, layers_of
 from pz_policymap.recording.running_episode import Recording, Score
 from pz_policymap.results.payoff import Payoff
+from pz_policymap.wrappers.find import key_of_tags
 from pz_policymap.wrappers.vector import PolicyMapVector
 from pz_policymap.wrappers.vector_agents import agents_of, known_agents
 from pz_policymap.wrappers.vector_episodes import MASK, VectorEpisodes
@@ -46,14 +47,14 @@ class RecordResultsVector(BatchRecorder, VectorWrapper):
         *sinks: Any,
         team_of: GroupOf | None = None,
         score: Score | None = None,
-        info_key: str = "policy_id",
+        info_key: str | None = None,
         agents: int | Sequence[Hashable] | None = None,
         autoreset_mode: AutoresetMode | str | None = None,
     ) -> None:
         VectorWrapper.__init__(self, env)
         if not sinks:
             raise ValueError("sinks must hold at least one sink, such as a Payoff, got none")
-        recording = Recording(sinks, team_of, score, info_key)
+        recording = Recording(sinks, team_of, score, key_of_tags(env, info_key))
         tagger = next((layer for layer in layers_of(env) if isinstance(layer, PolicyMapVector)), None)
         if tagger is not None:
             if agents is None and len(tagger.agents) > 1:

@@ -1,10 +1,12 @@
-"""`find_assigner`: finds the assigner in a stack of wrappers and converters."""
+"""Finds the policy wrapper, its assigner and the key of its tags in a stack of wrappers and converters."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from pz_policymap.arguments import text
 from pz_policymap.assigner import PolicyAssigner
+from pz_policymap.wrappers.policy_wrapper import DEFAULT_KEY
 
 _INNER = ("env", "aec_env", "par_env", "venv")  # where wrappers and converters keep what they wrap
 _SEVERAL = ("envs", "vec_envs")  # where vectorizers keep several
@@ -35,8 +37,34 @@ def find_assigner(env: Any) -> PolicyAssigner:
     return assigner
 
 
-def find_policy_wrapper(env: Any) -> Any:
-    """Returns the outermost policy wrapper in a stack of wrappers and converters; arguments as in `find_assigner`."""
+def key_of_tags(env: Any, info_key: str | None = None) -> str:
+    """Returns the key of the tags in the infos of an environment.
+
+    Args:
+        env: An environment, wrapped, converted and vectorized in any way.
+        info_key: The key. None: that of the policy wrapper inside, or "policy_id" if none is found, as in an
+            environment of other processes.
+
+    Raises:
+        TypeError: If `info_key` is not a string.
+    """
+    if info_key is not None:
+        return text("info_key", info_key)
+    try:
+        wrapper = find_policy_wrapper(env, any_of_several=True)
+    except ValueError:
+        return DEFAULT_KEY
+    key: str = getattr(wrapper, "info_key", DEFAULT_KEY)  # wrappers of others may hold an assigner, too
+    return key
+
+
+def find_policy_wrapper(env: Any, any_of_several: bool = False) -> Any:
+    """Returns the outermost policy wrapper in a stack of wrappers and converters.
+
+    Args:
+        env: As in `find_assigner`, as are the errors.
+        any_of_several: Whether to look into the first of several environments, instead of raising an error.
+    """
     layer, seen = env, list[Any]()
     while layer is not None and not any(layer is other for other in seen):
         own = getattr(layer, "__dict__", {})  # not getattr: wrappers forward it, and some raise before reset
@@ -46,7 +74,7 @@ def find_policy_wrapper(env: Any) -> Any:
         layer = next((own[name] for name in _INNER if own.get(name) is not None), None)
         several = next((name for name in _SEVERAL if isinstance(own.get(name), list) and own[name]), None)
         if layer is None and several is not None:
-            if len(own[several]) > 1:
+            if len(own[several]) > 1 and not any_of_several:
                 raise ValueError(
                     f"env holds {len(own[several])} environments in {type(seen[-1]).__name__}.{several}, "
                     f"each with an assigner of its own: ask for one of them"

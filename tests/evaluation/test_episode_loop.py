@@ -50,6 +50,78 @@ def test_episode_loop_joining_agent_is_controlled_by_the_policy_of_its_tag(env):
     assert outcome.complete
 
 
+def test_episode_loop_agent_without_an_assignment_or_tag_raises_and_names_the_key():
+    with pytest.raises(PlayError, match="agent 'a' is not among possible_agents, and its info has no p"):
+        EpisodeLoop(StubParallel(), SeatPolicies([zero], None), str, info_key="p").play(0, 0, {})
+
+
+class Flagged(StubParallel):
+    """Keeps "a" and "b" in `agents`; `ends` holds the agents that each step reports as terminated."""
+
+    def __init__(self, *ends):
+        super().__init__(live=[("a", "b")] * (len(ends) + 1))
+        self.ends = ends
+
+    def step(self, actions):
+        observations, rewards, _, truncations, infos = super().step(actions)
+        return observations, rewards, {agent: agent in self.ends[self.time - 1] for agent in "ab"}, truncations, infos
+
+
+@pytest.mark.parametrize(
+    ("ends", "lengths"),
+    [
+        (("a", "a", "ab"), {"a": 1, "b": 3}),  # an ended agent stays
+        (("a", "", "ab"), {"a": 2, "b": 3}),  # it returns
+        (("ab", "ab"), {"a": 1, "b": 1}),  # all have ended and stay
+    ],
+)
+def test_episode_loop_returns_and_lengths_are_those_of_the_recorder(ends, lengths):
+    recorded = []
+    env = pm.record_results(pm.wrap(Flagged(*ends), pm.Fixed(0)), recorded.append)
+    outcome = loop_of(env, zero).play(0, 0, {})
+    assert outcome.lengths == lengths == dict(zip("ab", recorded[0].lengths, strict=True))
+    assert tuple(outcome.returns.values()) == recorded[0].returns
+    assert outcome.complete
+
+
+def paying(make, reward):
+    """Returns an environment that pays agent "a" this reward in every step."""
+
+    class Paying(make):
+        def step(self, actions):
+            result = super().step(actions)
+            (self.rewards if result is None else result[1])["a"] = reward
+            return result
+
+    return Paying()
+
+
+@pytest.mark.parametrize(
+    ("reward", "per_step"), [(np.array([0.5]), 0.5), (np.float32(2.0), 2.0), (True, 1.0), (None, 0.0)]
+)
+def test_episode_loop_reward_with_a_single_element_is_a_number(reward, per_step):
+    outcome = loop_of(paying(StubParallel, reward), zero).play(0, 0, {"a": 0, "b": 0})
+    assert outcome.returns == {"a": 2 * per_step, "b": 2.0}
+
+
+@pytest.mark.parametrize("make", APIS)
+def test_episode_loop_vector_reward_raises_and_names_agent_and_reward(make):
+    with pytest.raises(PlayError, match=r"one number per agent, got array\(\[1., 2.\]\) for agent 'a'") as e:
+        loop_of(paying(make, np.array([1.0, 2.0])), zero).play(0, 0, {"a": 0, "b": 0})
+    assert e.value.policy is None
+
+
+def test_episode_loop_step_without_observations_is_the_fault_of_the_environment():
+    class Blind(StubParallel):
+        def step(self, actions):
+            return ({}, *super().step(actions)[1:])
+
+    message = r"RuntimeError: env must return an observation of at least one of \['a', 'b'\], got none from"
+    with pytest.raises(PlayError, match=message) as e:
+        loop_of(Blind(), zero).play(0, 0, {"a": 0, "b": 0})
+    assert e.value.policy is None
+
+
 @pytest.mark.parametrize("make", APIS)
 def test_episode_loop_error_of_a_policy_names_it_and_its_agent(make):
     env = make()

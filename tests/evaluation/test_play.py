@@ -3,6 +3,7 @@
 import random
 import sys
 import zipfile
+from types import MappingProxyType
 
 import numpy as np
 import pytest
@@ -26,6 +27,38 @@ def test_play_entrants_and_dicts_are_policies():
     assert episode.policies == (5, 5)
 
 
+def test_play_policies_in_any_mapping_are_found_by_policy_id():
+    env = pm.wrap(tictactoe_v3.env(), pm.Fixed(5))
+    (episode,) = pm.play(env, MappingProxyType({5: "random"}), 1)
+    assert episode.policies == (5, 5)
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "message"),
+    [
+        ({"seed": [1, 2]}, TypeError, r"seed must be an integer, got \[1, 2\]"),
+        ({"seed": (3,)}, TypeError, "seed must be an integer"),
+        ({"seed": -1}, ValueError, "seed must be at least 0, got -1"),
+        ({"episodes": 0}, ValueError, "episodes must be at least 1"),
+        ({"episodes": 1.0}, TypeError, "episodes must be an integer"),
+        ({"policies": [3]}, TypeError, r"policies\[0\] must be"),
+        ({"env": rps_v2.parallel_env()}, ValueError, "env has no policy wrapper"),
+        ({"info_key": 3}, TypeError, "info_key must be a string"),
+    ],
+)
+def test_play_bad_input_names_the_argument_before_the_first_episode(settings, error, message):
+    env = pm.wrap(rps_v2.parallel_env(), pm.Fixed(0))
+    with pytest.raises(error, match=message):
+        pm.play(**{"env": env, "policies": ["random"], "episodes": 1} | settings)
+
+
+def test_play_numpy_integer_is_a_seed():
+    def returns(seed):
+        return [e.returns for e in pm.play(pm.wrap(rps_v2.env(), 1), ["random"], 5, seed=seed)]
+
+    assert returns(np.int64(3)) == returns(3)
+
+
 @pytest.mark.parametrize("make", [tictactoe_v3.env, rps_v2.parallel_env, rps_v2.env])
 def test_play_same_seed_same_episodes(make):
     def played(seed):
@@ -36,6 +69,20 @@ def test_play_same_seed_same_episodes(make):
     env = make()
     expected = pm.assignments(2, env.possible_agents, seed=0, episode=range(15)).tolist()
     assert [list(policies) for policies, _, _ in played(3)] == expected
+
+
+@pytest.mark.parametrize("make", [rps_v2.parallel_env, rps_v2.env])
+@pytest.mark.parametrize("info_key", [None, "p"])
+def test_play_reads_the_key_of_the_wrapper(make, info_key):
+    env = pm.wrap(make(), pm.Fixed(1), info_key="p")
+    assert [e.policies for e in pm.play(env, ["random"] * 2, 2, info_key=info_key)] == [(1, 1)] * 2
+
+
+def test_play_info_key_chooses_one_of_two_wrappers():
+    env = pm.wrap(pm.wrap(rps_v2.parallel_env(), pm.Fixed(1), info_key="inner"), pm.Fixed(0), info_key="outer")
+    for info_key, policy in ((None, 0), ("outer", 0), ("inner", 1)):
+        (episode,) = pm.play(env, ["random"] * 2, 1, info_key=info_key)
+        assert episode.policies == (policy, policy)
 
 
 @pytest.mark.parametrize(

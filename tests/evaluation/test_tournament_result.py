@@ -51,6 +51,19 @@ def test_result_table_shows_every_number_by_name():
     assert "<b>" in [cell.text for cell in page.iter("td")]
 
 
+def test_result_ratings_are_computed_once(monkeypatch):
+    calls = []
+    computed = pm.Payoff.ratings
+    monkeypatch.setattr(pm.Payoff, "ratings", lambda self: calls.append(self) or computed(self))
+    result = result_of(("ab", [1.0, 0.0]), ("ba", [1.0, 0.0]), ("ab", [1.0, 0.0]))
+    assert repr(result).startswith("3 games")
+    assert result.as_dict()
+    assert result.pairs()
+    assert result.ratings().values[0] > result.ratings().values[1]
+    assert result.order == [0, 1]
+    assert len(calls) == 1
+
+
 def test_result_mean_returns_count_an_episode_once():
     result = result_of(("ab", [1.0, 3.0]), ("aa", [2.0, 6.0]), ("ab", [5.0, 0.0]))
     values = [1.0, 4.0, 5.0]

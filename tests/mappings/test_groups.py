@@ -3,7 +3,7 @@
 import pytest
 
 from pz_policymap import PolicyAssigner, Roles, Teams, Uniform
-from pz_policymap.mappings.groups import group_rule, seats_by_group
+from pz_policymap.mappings.groups import group_of_each_seat, group_rule, seats_by_group
 
 
 @pytest.mark.parametrize(
@@ -123,3 +123,10 @@ def test_prefix_makes_teams_of_any_size_whatever_stands_before_the_number(mark):
 
 def test_prefix_of_known_names_needs_no_numbers():
     assert seats_by_group("role_of", "prefix", ("red", "blue"), known=("red", "blue")) == {"red": [0], "blue": [1]}
+
+
+def test_group_of_each_seat_keeps_the_order_of_the_seats():
+    agents = ("b_0", "a_0", "b_1", "a_1")
+    assert group_of_each_seat("team_of", "prefix", agents) == ["b", "a", "b", "a"]
+    with pytest.raises(ValueError, match="team_of must name a group for every agent, got none for 'a_0'"):
+        group_of_each_seat("team_of", {"b_0": 1}, agents)

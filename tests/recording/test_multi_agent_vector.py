@@ -191,6 +191,12 @@ def test_environment_without_a_policy_wrapper_is_refused():
         pm.record_results(ScriptedSimulator(), print)
 
 
+def test_info_key_of_the_wrapper_inside_is_read():
+    env = pm.record_results(pm.wrap(ScriptedSimulator(), 2, info_key="policy"), print)
+    _, infos = env.reset()
+    assert "policy" in infos["red"]
+
+
 def test_other_info_key_without_tags_is_refused():
     env = pm.record_results(pm.wrap(ScriptedSimulator(), 2), print, info_key="policy")
     with pytest.raises(ValueError, match="infos of agent 'red' must have the key 'policy'"):

@@ -558,11 +558,49 @@ class TestErrors:
         with pytest.raises(ValueError, match="infos of agent 'c' must have the key 'policy_id'"):
             env.step({"a": 0})
 
-    def test_other_info_key_is_read(self):
+    @pytest.mark.parametrize("settings", [{}, {"info_key": None}, {"info_key": "policy"}])
+    def test_other_info_key_is_read(self, settings):
         played = []
         env = pm.wrap(Scripted({"a": (1.0, "t"), "b": (0.0, "t")}), pm.Fixed(3), info_key="policy")
-        play_parallel(pm.record_results(env, played.append, info_key="policy"))
+        play_parallel(pm.record_results(env, played.append, **settings))
         assert played[0].policies == (3, 3)
+
+    @pytest.mark.parametrize(
+        "env",
+        [
+            lambda: pm.wrap(StubAEC(), pm.Fixed(3), info_key="policy"),
+            lambda: parallel_to_aec(pm.wrap(rps_v2.parallel_env(), pm.Fixed(3), info_key="policy")),
+        ],
+    )
+    def test_info_key_of_the_wrapper_inside_is_read_in_aec_environments(self, env):
+        played = []
+        play_aec(pm.record_results(env(), played.append))
+        assert played[0].policies == (3, 3)
+
+    @pytest.mark.parametrize(
+        "make",
+        [
+            lambda: pm.wrap(SyncVectorEnv([Countdown] * 2), pm.Fixed(3), info_key="policy"),
+            lambda: SyncVectorEnv([lambda: pm.wrap(Countdown(), pm.Fixed(3), info_key="policy", env_index=0)] * 2),
+        ],
+        ids=["outside", "inside"],
+    )
+    def test_info_key_of_the_wrapper_around_or_in_a_vectorizer_is_read(self, make):
+        env = pm.record_results(make(), pm.PolicyStatistics(4))
+        _, infos = env.reset(seed=0)  # which raises if the recorder finds no tags
+        assert infos["policy"].tolist() == [3, 3]
+
+    def test_info_key_of_a_foreign_wrapper_with_an_assigner_is_the_default(self):
+        env, played = Scripted({"a": (1.0, "t")}, agents=["a"], infos={(1, "a"): {"policy_id": 2}}), []
+        env.assigner = pm.PolicyAssigner(3, ["a"])
+        play_parallel(pm.record_results(env, played.append))
+        assert played[0].policies == (2,)
+
+    def test_other_info_key_than_that_of_the_wrapper_raises_with_a_hint(self):
+        env = pm.record_results(pm.wrap(rps_v2.parallel_env(), 2, info_key="p"), pm.Payoff(2), info_key="q")
+        env.reset()
+        with pytest.raises(ValueError, match="must have the key 'q', got none: .* takes the same info_key"):
+            env.step({"player_0": 0, "player_1": 0})
 
     @pytest.mark.parametrize("bad", ["two", 1.0, -1])
     def test_tag_that_is_not_a_policy_id_raises(self, bad):
