@@ -82,8 +82,7 @@ class SnapshotPool:
         self.capacity = None if capacity is None else integer("capacity", capacity, 1)
         self.evict, self._seats = evict, seats
         settings = [PoolLearner(one) if isinstance(one, str) else one for one in learners]
-        self._learners = {one.name: one for one in settings}
-        self._members: list[Member] = []
+        self._learners, self._members = {one.name: one for one in settings}, list[Member]()
         for name in (*(one.name for one in settings), *fixed):
             kind: Kind = "learner" if len(self._members) < len(settings) else "fixed"
             self._members.append(new_member(self._members, name, kind))
@@ -255,29 +254,31 @@ class SnapshotPool:
 
             states = pm.load(path)  # pm.save(path, env=env, payoff=payoff, pool=pool)
             pool.load_state_dict(states["pool"])
-            payoff.load_state_dict(states["payoff"])
             env = pm.wrap(make_env(), pool.last_mapping)
             env.load_state_dict(states["env"])
 
         Raises:
-            ValueError: If the state is of another version or another pool; nothing has changed then.
+            ValueError: If the state is damaged, of another version or of another pool; nothing has changed then.
         """
         if not isinstance(state, Mapping) or state.get("version") != STATE_VERSION:
             raise ValueError(f"state must be of version {STATE_VERSION}, got {state!r}")
-        members = [Member(n, i, kind, learner, step) for i, (n, kind, learner, step) in enumerate(state["members"])]
-        first = [m for m in self._members if m.kind != "snapshot"]
-        if [m for m in members if m.kind != "snapshot"] != first or state["capacity"] != self.capacity:
+        try:
+            members = [Member(n, i, kind, learner, step) for i, (n, kind, learner, step) in enumerate(state["members"])]
+            retired, left_out, released = (set(state[name]) for name in ("retired", "left_out", "released"))
+            last = {name: LastSnapshot(**values) for name, values in dict(state["last"]).items()}
+            slots, capacity = dict(state["slots"]), state["capacity"]
+            weights, weighted_ids = state["weights"], state["weighted_ids"]
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"state does not fit: {error!r}") from error
+        theirs, mine = ([m for m in some if m.kind != "snapshot"] for some in (members, self._members))
+        if theirs != mine or capacity != self.capacity or last.keys() != self._last.keys():
             raise ValueError(
-                f"state does not fit: it has {[m.name for m in members if m.kind != 'snapshot']} and capacity "
-                f"{state['capacity']}, this pool {[m.name for m in first]} and capacity {self.capacity}"
+                f"state does not fit: it has {[m.name for m in theirs]}, last snapshots of {list(last)} and capacity "
+                f"{capacity}, this pool {[m.name for m in mine]} and capacity {self.capacity}"
             )
-        self._members = members
-        self._retired, self._left_out = set(state["retired"]), set(state["left_out"])
-        self._released = set(state["released"])
-        self._slots = dict(state["slots"])
-        self._last = {name: LastSnapshot(**last) for name, last in state["last"].items()}
-        self._weights, self._weighted_ids = state["weights"], state["weighted_ids"]
-        self._mapping = None
+        self._members, self._slots, self._last = members, slots, last
+        self._retired, self._left_out, self._released = retired, left_out, released
+        self._weights, self._weighted_ids, self._mapping = weights, weighted_ids, None
 
     def _settings(self, learner: str) -> PoolLearner:
         if learner not in self._learners:

@@ -118,3 +118,23 @@ def test_state_of_another_pool_raises(pool, change, message):
     with pytest.raises(ValueError, match=message):
         pool.load_state_dict({**new_pool().state_dict(), **change})
     assert pool.state_dict() == before
+
+
+FIELDS = [name for name in new_pool().state_dict() if name != "version"]
+NUMBERS = ("weights", "weighted_ids")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [(name, None) for name in FIELDS] + [(name, 7) for name in FIELDS if name not in NUMBERS]
+)
+def test_damaged_state_raises_and_changes_nothing(name, value):
+    other, pool = new_pool(), new_pool()
+    other.snapshot("main", 3)
+    state, before = other.state_dict(), pool.state_dict()
+    if value is None:
+        del state[name]
+    else:
+        state[name] = value
+    with pytest.raises(ValueError, match="state does not fit"):
+        pool.load_state_dict(state)
+    assert pool.state_dict() == before
