@@ -85,8 +85,8 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# Each name is imported when it is first asked for, so that importing the package costs nothing and an adapter can do
-# without what its framework cannot install. The order is that of the documentation.
+# Each name is imported on first use, so that importing the package is cheap and an adapter does not need packages
+# that its framework cannot install. The order is that of the documentation.
 _HOME = {
     "wrap": "wrappers.wrap",
     "env_fns": "wrappers.wrap",

@@ -61,7 +61,7 @@ def as_drawn(
     bound: PolicyMapping,
     weights: list[Any],
 ) -> Drawn:
-    """Returns assignments that nothing was drawn ahead for; makes `policy_ids` read-only."""
+    """Returns assignments without policies drawn ahead; makes `policy_ids` read-only."""
     seats = {agent: seat for seat, agent in enumerate(agents)}
     return Drawn(seats, read_only(policy_ids), rule, bound, weights, policy_ids)
 

@@ -1,11 +1,11 @@
-"""The contract written down once more, in a few lines beside the package's own.
+"""A second, minimal implementation of the contract, against which the tests compare the package.
 
-Draws of `Uniform`, `Weighted` and what is made of them alone come from NumPy's Philox; a rule with bits or seats of its
-own (`Teams`, `Roles`, `Focal`, `PerWorker`, `Balanced`) is asked for one environment alone, and held to its meaning by
+Draws of `Uniform`, `Weighted` and their combinations are computed from NumPy's Philox. Mappings with separate bits or
+seats (`Teams`, `Roles`, `Focal`, `PerWorker`, `Balanced`) are called for one environment at a time, and checked by
 the tests named after it.
 
-`Model` is who plays whom in one environment: nothing is consumed, so the numbers of the latest draw are all its state.
-`ledger` is what episodes that have ended make of a population. The machines of `test_model.py` play the package beside
+`Model` holds the assignments of one environment; the numbers of the latest draw are its whole state.
+`ledger` computes results from finished episodes. The machines in `test_model_*.py` compare the package with
 them.
 """
 
@@ -45,7 +45,7 @@ def current_rows():
 
 
 def counted(agents, draw):
-    """A function of ours: who plays can be read off the numbers of the draw."""
+    """A mapping function whose policies follow from the numbers of the draw."""
     if KNOBS["fails"]:
         raise RuntimeError("as planned")
     return {a: (draw.env_index + 3 * draw.episode + 7 * draw.block + i) % NUM_POLICIES for i, a in enumerate(agents)}
@@ -139,12 +139,12 @@ def fits(rule, *, pinned, warmup, env_index, last):
 
 
 def shares(at, seats):
-    """A number in [0, 1) a seat, from NumPy's own Philox at the counter (env index, seat // 4, episode, stream 0)."""
+    """One number in [0, 1) per seat, from NumPy's Philox at the counter (env index, seat // 4, episode, stream 0)."""
     seed = at.seed if isinstance(at.seed, (list, tuple)) else [at.seed]
     key = np.random.SeedSequence([*seed, SALT]).generate_state(2, np.uint64)
     words = []
     for group in range(-(-seats // 4)):
-        before = (at.env_index + (group << 64) + (at.episode << 128) - 1) % 2**256  # it counts up before it speaks
+        before = (at.env_index + (group << 64) + (at.episode << 128) - 1) % 2**256  # it increments first
         words += np.random.Philox(key=key, counter=before).random_raw(4).tolist()
     return [(word >> 11) / 2**53 for word in words[:seats]]
 
@@ -177,7 +177,7 @@ def plays(rule, at, seats):  # noqa: PLR0911
     if isinstance(rule, pm.RoundRobin) and rule.order == "lexicographic":
         number = at.block * rule.num_envs + at.env_index
         return [number // rule.policies**place % rule.policies for place in reversed(range(n))]
-    # The rest has bits or seats of its own, or a seeded permutation: the rule is asked for this environment alone.
+    # Other mappings have separate bits or seats, or a seeded permutation: call the mapping for this environment only.
     blocks = SimpleNamespace(block=lambda episode: np.full_like(episode, at.block))
     numbers = np.array([at.env_index]), np.array([at.episode])
     return rule.assign(pm.Draw(Source(at.seed), tuple(seats), *numbers, blocks))[0].tolist()
@@ -188,7 +188,7 @@ def _now(weights):
 
 
 class Model:
-    """Who plays whom in one environment. `agents` is None where they appear as the episode goes."""
+    """The assignments of one environment. `agents` is None if agents are generated during episodes."""
 
     def __init__(self, rule, agents, every, warmup, seed, env_index):
         self.rule, self.agents, self.every, self.warmup = rule, agents, every, warmup
@@ -210,9 +210,9 @@ class Model:
         if asked or (self.due(after.episode) and after.draw_episode != after.episode):
             after.draw_episode, after.drawn_by, after.drawn, after.redraw = after.episode, self.rule, {}, None
             after.weights = KNOBS["weights"]
-            after.named = after.drawn_by, after.weights  # which a state tells
+            after.named = after.drawn_by, after.weights  # saved in a state
             if np.isnan(after.weights).any() and any(map(reads_weights, parts(self.rule))):
-                raise ValueError("as planned")  # they are asked for, whether a seat needs them or not
+                raise ValueError("as planned")  # called even if no seat needs them
             if self.agents is None and needs_all_seats(self.rule):
                 raise ValueError("it needs to know all seats")
             after._draw(self.agents or live)
@@ -221,7 +221,7 @@ class Model:
         vars(self).update(vars(after))
 
     def appear(self, agents):
-        """Those who are new get what they would have had from the start; nobody else changes."""
+        """New agents get the policies that they would have had from the start; all others are unchanged."""
         self._draw(agents)
         self.there = [*self.there, *(agent for agent in agents if agent not in self.there)]
 
@@ -248,10 +248,10 @@ class Model:
             self.redraw = self.episode + 1
 
     def load(self):
-        """Goes on from its own state in another object: an unfinished episode is played again."""
+        """Resumes from its own state in another object: an unfinished episode is repeated."""
         self.episode -= self.unfinished
         self.unfinished, self.pinned = False, self.seed is not None
-        if self.drawn:  # a rule that is no more is known by name alone
+        if self.drawn:  # a replaced mapping is identified by its text only
             self.drawn_by, self.weights = self.named if self.named[0] == self.rule else (self.rule, None)
 
     @property
@@ -260,7 +260,7 @@ class Model:
 
 
 class Score:
-    """What the agents of one running episode have got so far."""
+    """The returns and lengths of the agents of a running episode."""
 
     def __init__(self, agents):
         self.returns, self.lengths = dict.fromkeys(agents, Fraction(0)), dict.fromkeys(agents, 0)

@@ -33,7 +33,7 @@ KINDS = st.sampled_from(sorted(INFOS))
 RARELY = st.sampled_from([False] * 7 + [True])
 FAILS = st.sampled_from([None] * 4 + ["early", "late"])
 COPIES = {"copy": copy.deepcopy, "pickle": lambda things: cloudpickle.loads(cloudpickle.dumps(things))}
-MEMORY = Path("/dev/shm")  # where there is one, no disk is waited for
+MEMORY = Path("/dev/shm")  # in memory if available, to avoid waiting for the disk
 
 
 def steps_of(**plan):
@@ -41,7 +41,7 @@ def steps_of(**plan):
 
 
 def episodes_of(resets, steps):
-    """Episodes one after the other; one without a reset goes on with that before."""
+    """Consecutive episodes; without a reset, the previous one continues."""
     return st.lists(st.tuples(st.none() | resets, steps), min_size=1, max_size=4)
 
 
@@ -105,7 +105,7 @@ class Machine(RuleBasedStateMachine):
 
     Attributes:
         env: The outermost wrapper.
-        models: One an environment.
+        models: One per environment.
         episodes: What the model has recorded.
     """
 
@@ -163,12 +163,12 @@ class Machine(RuleBasedStateMachine):
         return self.policies.assigner
 
     def together(self, call, *expected, begin):
-        """Makes a call and lets the model follow: both succeed, or neither has changed. Returns what came, or None.
+        """Makes a call and repeats it on the model: both succeed or both are unchanged. Returns the result, or None.
 
         Args:
             call: Of the environment.
             expected: Errors that it must raise, the first that is not None.
-            begin: What models do meanwhile, returning them; if it raises, the call must fail as a mapping does.
+            begin: The same step on the models, which it returns; if it raises, the call must fail like a mapping.
         """
         before = repr(self.assigner.state_dict(unfinished=False))
         result, error = None, None
@@ -178,7 +178,7 @@ class Machine(RuleBasedStateMachine):
             error = raised
         if error is None and self.models[0].seed is None:
             for model in self.models:
-                model.seed = self.assigner.seed  # entropy, which nobody can foretell
+                model.seed = self.assigner.seed  # OS entropy, which the model cannot predict
         wanted, why = next((kind for kind in expected if kind), None), "as planned"
         try:
             after = begin(copy.deepcopy(self.models))
@@ -235,7 +235,7 @@ class Machine(RuleBasedStateMachine):
             self.state_goes_on(where)
 
     def copy(self, how, goes_on):
-        """Goes on with a copy, or plays with one and goes on as if nothing had happened."""
+        """Continues with a copy, or plays with a copy and continues with the original."""
         mine = self.env, self.policies, self.payoff, self.log
         if goes_on:
             self.env, self.policies, self.payoff, self.log = how(mine)
@@ -270,7 +270,7 @@ class Machine(RuleBasedStateMachine):
         self.reset_needed = True
 
     def forget(self):
-        """Drops what is known of running episodes, as new wrappers know nothing of them."""
+        """Drops running episodes, which new wrappers do not have."""
 
     def state_goes_to_another_process(self, count, live):
         models = copy.deepcopy(self.models)
@@ -316,7 +316,7 @@ class Machine(RuleBasedStateMachine):
         np.testing.assert_allclose(self.payoff.mean_returns, means, rtol=1e-12, atol=1e-12)
 
     def fresh(self, infos):
-        """Nobody else has ever been handed one of these."""
+        """Checks that these objects were never returned before."""
         assert len({id(info) for info in infos}) == len(infos)
         assert not any(info is old for info in infos for old in self.seen)
         assert SHARED == {"z": 1}

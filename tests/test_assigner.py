@@ -1,4 +1,4 @@
-"""The assigner: cadence, purity, late agents, mappings that change, and what it refuses."""
+"""The assigner: cadence, purity, late agents, mappings that change, and invalid arguments."""
 
 import copy
 import pickle
@@ -20,7 +20,7 @@ def assigner_of(mapping=8, agents=AGENTS, **settings):
 
 
 class Mine(PolicyMapping):
-    """Another rule, told on."""
+    """A mapping that forwards to another one."""
 
     def __init__(self, inner):
         self.inner = inner

@@ -1,4 +1,4 @@
-"""When a draw is made, against a count that walks from episode 0."""
+"""`Cadence`, compared with a count from episode 0."""
 
 import numpy as np
 import pytest

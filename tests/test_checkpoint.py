@@ -1,4 +1,4 @@
-"""What survives: states of assigners, and the one file that they are kept in."""
+"""Checkpoints: states of assigners, and the file format."""
 
 import json
 import os
@@ -131,7 +131,7 @@ class TestResuming:
         resumed.load_state_dict(through_file(tmp_path, assigner_of(rule, seed=0)))
         assert (resumed.begin_episodes() == assigner_of(rule, seed=0).begin_episodes()).all()
 
-    def test_a_mapping_that_comes_back_after_another_finds_the_weights_of_its_draw(self, tmp_path):
+    def test_mapping_set_again_after_another_keeps_the_weights_of_its_draw(self, tmp_path):
         weights = [1.0, 0.0]
         first = pm.Weighted(lambda: weights)
         assigner = assigner_of(first, agents=None, seed=0)
@@ -191,7 +191,7 @@ class TestResuming:
 
 class TestUnfinishedEpisodes:
     @pytest.mark.parametrize("make", [StubParallel, StubAEC])
-    def test_an_unfinished_episode_is_played_again_and_a_finished_one_is_not(self, make):
+    def test_resumed_run_repeats_an_unfinished_episode_only(self, make):
         env = pm.wrap(make(), 1000, resample_every=1, seed=0)
 
         def resumed():
@@ -214,7 +214,7 @@ class TestUnfinishedEpisodes:
         state = pm.wrap(make(), 1000, seed=0).assigner.state_dict()
         assert (state["episode"], state["draw"]["episode"]) == (-1, -1)
 
-    def test_an_aec_episode_is_over_before_its_dead_steps_are_played_out(self):
+    def test_aec_episode_in_its_dead_steps_is_finished(self):
         env = pm.wrap(StubAEC(turns={"a": 1, "b": 1}), 1000, resample_every=1, seed=0)
         env.reset()
         env.step(0)
@@ -440,14 +440,14 @@ class TestStatesThatDoNotFit:
         with pytest.raises(TypeError, match=f"state must be a dict, got {type(state).__name__}"):
             assigner_of().load_state_dict(state)
 
-    def test_before_the_first_draw_a_state_without_agents_fits_even_a_population_of_one(self):
+    def test_state_before_the_first_draw_loads_for_a_population_of_one(self):
         state = assigner_of(pm.Uniform(1), agents=None).state_dict()
         assert state["draw"]["policies"] == []
         other = assigner_of(pm.Uniform(1), agents=None)
         other.load_state_dict(state)
         assert other.state_dict() == state
 
-    def test_the_highest_numbers_fit(self):
+    def test_state_with_the_largest_counters_loads(self):
         """Policy ids are 32 bits wide; no sum of two counters up to 2**62 overflows."""
         assigner, other = (assigner_of(pm.FromFunction(assign_nobody), env_index=2**62) for _ in range(2))
         state = {**other.state_dict(), "seed": 0, "episode": 2**62, "redraw": 2**62}

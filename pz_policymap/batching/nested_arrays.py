@@ -35,7 +35,7 @@ def library_of(*leaves: Any) -> Any:
 
 
 def as_leaf(value: Any) -> Any:
-    """Returns an array or a tensor as it is, and anything else as a NumPy array."""
+    """Returns an array or a tensor unchanged, and anything else as a NumPy array."""
     return value if is_tensor(value) or is_jax(value) else np.asarray(value)
 
 
@@ -56,7 +56,7 @@ def held_by_host(value: Any) -> bool:
 
 
 def array_for(leaf: Any, array: Any) -> Any:
-    """Returns an array as the kind that `leaf` is, on its device; one of that kind stays as it is.
+    """Returns an array as the kind that `leaf` is, on its device; one of that kind is returned unchanged.
 
     Example:
         >>> array_for(np.zeros(3), np.array([2, 0]))

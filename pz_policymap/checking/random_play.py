@@ -12,7 +12,7 @@ from pz_policymap.policies.random_policy import RandomPolicy
 
 
 class Step(NamedTuple):
-    """What an environment shows after `reset` or after a step.
+    """The values that an environment returns after `reset` or a step.
 
     Attributes:
         agents: The live agents.
@@ -48,7 +48,7 @@ def random_episode(env: Any, api: str, seed: int, steps: int) -> Iterator[Step]:
     for _ in range(steps):
         if not env.agents:
             return
-        due = [agent for agent in env.agents if agent in observations]  # the others wait, as in traffic
+        due = [agent for agent in env.agents if agent in observations]  # agents without an observation wait
         observations, rewards, _, _, infos = env.step(
             {agent: act(observations[agent], agent, infos.get(agent, {})) for agent in due}
         )

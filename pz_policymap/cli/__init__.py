@@ -18,15 +18,15 @@ examples:
   pz-policymap run mpe2.simple_tag_v3 --policies 4      play episodes, with random policies
   pz-policymap tournament classic/tictactoe-v3 --policies random my_bots:first_free
   pz-policymap merge shard*.jsonl --into games.jsonl    join the shards of a tournament
-  pz-policymap check my.module:make_env                 does my environment work with this?
+  pz-policymap check my.module:make_env                 is my environment compatible?
 
-pz-policymap COMMAND --help tells more. Exit codes: 0 fine, 1 it failed or problems were found, 2 not understood,
+pz-policymap COMMAND --help shows more. Exit codes: 0 success, 1 failure or problems found, 2 invalid command,
 130 interrupted.
 """
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs a command and returns the exit code: 0 fine, 1 failed, 2 not understood, 130 interrupted.
+    """Runs a command and returns the exit code: 0 success, 1 failure, 2 invalid command, 130 interrupted.
 
     Args:
         arguments: The words of the command line; None: the process's own.
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         try:
             options = _parsed(arguments)
-        except SystemExit as stop:  # argparse has said why
+        except SystemExit as stop:  # argparse has printed the reason
             return int(stop.code or 0)
         traced = getattr(options, "traceback", False)
         if options.command and find_spec("rich") is None:
@@ -86,7 +86,7 @@ def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _helped(parser: argparse.ArgumentParser) -> int:
-    """Answers a command line without a command, as pip does."""
+    """Prints the help for a command line without a command, as pip does."""
     from pz_policymap.cli.stdout import results
 
     parser.print_help(results())

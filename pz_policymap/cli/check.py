@@ -31,7 +31,7 @@ _COLOURS = {OK: GREEN, NOTE: YELLOW, PROBLEM: RED}
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Adds the command."""
-    parser = add_command(commands, "check", "does an environment work with this?", _TEXT)
+    parser = add_command(commands, "check", "check whether an environment works with pz_policymap", _TEXT)
     add_environment(parser)
     add_number(parser, "--steps", 1000, 10, "steps to check")
     parser.add_argument("--info-key", default="policy_id", metavar="KEY", help="the key of the tag (policy_id)")
@@ -101,5 +101,5 @@ def _show(title: str, found: list[Finding]) -> None:
     problems = sum(finding.level == PROBLEM for finding in found)
     unfinished = any(finding.unfinished for finding in found)
     notes = sum(finding.level == NOTE for finding in found)
-    verdict = "does not work" if problems else "no episode ended, so it is not known to work" if unfinished else "works"
+    verdict = "does not work" if problems else "no episode ended, compatibility is unknown" if unfinished else "works"
     show(f"  {verdict}: {problems} problem{'s' * (problems != 1)}, {notes} note{'s' * (notes != 1)}")

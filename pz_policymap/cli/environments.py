@@ -12,7 +12,7 @@ from pz_policymap.cli.errors import CommandError, UsageError, told
 from pz_policymap.cli.named import module_named, object_named
 
 PARALLEL, AEC = "parallel", "aec"
-APIS = {PARALLEL: "parallel_env", AEC: "env"}  # what PettingZoo's modules call their two functions
+APIS = {PARALLEL: "parallel_env", AEC: "env"}  # the functions of PettingZoo's modules
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class EnvName:
         name: `mpe2.simple_tag_v3`, a module that has `parallel_env` or `env`; `my.module:make_env`, a function or a
             class; or `classic/chess-v6`, an id of the registry that newer versions of PettingZoo have.
         api: "parallel" or "aec"; None: parallel where a module or the registry has it, else AEC.
-        settings: What the environment is made with, by name.
+        settings: Keyword arguments of the environment.
     """
 
     name: str
@@ -32,7 +32,7 @@ class EnvName:
 
     @property
     def description(self) -> str:
-        """What a results file is bound to."""
+        """The text that identifies the environment in a results file."""
         return f"{self.name} {self.api} {dict(self.settings)}"
 
     def __call__(self) -> Any:
@@ -48,7 +48,7 @@ class EnvName:
         try:
             env = make(**self.settings)
         except ImportError as error:
-            raise CommandError(f"environment {self.name!r} needs what is not installed: {told(error)}") from error
+            raise CommandError(f"environment {self.name!r} needs a missing package: {told(error)}") from error
         except (Exception, SystemExit) as error:
             given = f" with {dict(self.settings)}" if self.settings else ""
             raise CommandError(f"environment {self.name!r} cannot be made{given}: {told(error)}") from error

@@ -23,7 +23,7 @@ examples:
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Adds the command."""
     parser = add_command(commands, "merge", "join the results files of a tournament and show its result", _TEXT)
-    parser.add_argument("files", nargs="+", metavar="FILE", help="what `tournament --results` wrote")
+    parser.add_argument("files", nargs="+", metavar="FILE", help="a file written by `tournament --results`")
     parser.add_argument("--into", metavar="FILE", help="write all games to this file")
     add_teams(parser)
     add_outputs(parser, "win rates and ratings")

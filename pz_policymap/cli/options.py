@@ -50,7 +50,7 @@ def add_environment(parser: argparse.ArgumentParser) -> None:
         help="a module such as mpe2.simple_tag_v3, a function that makes an environment as my.module:make_env, "
         "or an id of PettingZoo's registry such as classic/tictactoe-v3",
     )
-    parser.add_argument("--api", choices=["parallel", "aec"], help="which of the two, where ENV offers both")
+    parser.add_argument("--api", choices=["parallel", "aec"], help="the API to use if ENV offers both")
     parser.add_argument(
         "--set",
         action="append",
@@ -89,4 +89,4 @@ def add_outputs(parser: argparse.ArgumentParser, picture: str) -> None:
 
 def add_traceback(parser: argparse.ArgumentParser) -> None:
     """Adds the switch that shows full tracebacks."""
-    parser.add_argument("--traceback", action="store_true", help="show where an error comes from, in full")
+    parser.add_argument("--traceback", action="store_true", help="show the full traceback of an error")

@@ -44,7 +44,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Adds the command."""
     parser = add_command(commands, "preview", "show the assignments that a mapping makes", _TEXT)
     parser.add_argument("mapping", metavar="MAPPING", help="such as 8, Teams(Uniform(4)) or my.module:mapping")
-    parser.add_argument("--agents", default="4", metavar="AGENTS", help="how many, or their names: a,b,c (default 4)")
+    parser.add_argument("--agents", default="4", metavar="AGENTS", help="number of agents, or names: a,b,c (default 4)")
     add_number(parser, "--episodes", 30, 1, "episodes of each environment")
     add_number(parser, "--envs", 1, 1, "environments")
     add_cadence(parser)

@@ -49,7 +49,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = add_command(commands, "run", "play episodes and show the results of each policy", _TEXT)
     add_environment(parser)
     parser.add_argument(
-        "--policies", nargs="+", metavar="POLICY", help="how many random ones, or names (default: as the mapping has)"
+        "--policies", nargs="+", metavar="POLICY", help="names, or a number of random policies (default: by mapping)"
     )
     parser.add_argument("--mapping", metavar="MAPPING", help="as in preview (default: Uniform)")
     add_number(parser, "--episodes", 100, 1, "episodes to play")
@@ -153,5 +153,5 @@ def _mapping_and_names(options: argparse.Namespace) -> tuple[PolicyMapping, list
             raise UsageError(f"--mapping {options.mapping} has {size} policies, --policies {len(names)}")
         return mapping, names
     if size is None:
-        raise UsageError(f"--mapping {options.mapping} does not say how many policies there are: give --policies")
+        raise UsageError(f"--mapping {options.mapping} does not declare its number of policies: pass --policies")
     return mapping, [RANDOM] * size

@@ -51,13 +51,13 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = add_command(commands, "tournament", "every policy against every other, with ratings", _TEXT)
     add_environment(parser)
     parser.add_argument(
-        "--policies", nargs="+", default=[], metavar="POLICY", help="their names, or how many random ones"
+        "--policies", nargs="+", default=[], metavar="POLICY", help="names of policies, or a number of random policies"
     )
     parser.add_argument("--checkpoints", metavar="FOLDER", help="a folder; each file is a policy; needs --loader")
     parser.add_argument("--loader", metavar="MODULE:FUNCTION", help="returns the policy of the path of a checkpoint")
     length = parser.add_mutually_exclusive_group()
-    length.add_argument("--cycles", type=at_least(1), metavar="N", help="how often each matchup is played (default 10)")
-    length.add_argument("--games", type=at_least(1), metavar="N", help="how many games are played in all")
+    length.add_argument("--cycles", type=at_least(1), metavar="N", help="games per matchup and seating (default 10)")
+    length.add_argument("--games", type=at_least(1), metavar="N", help="total number of games")
     add_number(parser, "--jobs", 1, 1, "processes that play")
     add_number(parser, "--seed", 0, 0, "seed of the order, of environments and of random policies")
     parser.add_argument("--shard", type=_shard, metavar="I/N", help="play part I of N, from 0; for several machines")

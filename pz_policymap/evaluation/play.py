@@ -32,7 +32,7 @@ def play(
     """Plays a wrapped environment and yields an `Episode` whenever one has finished.
 
     Args:
-        env: A PettingZoo environment inside `wrap`, whatever its mapping is.
+        env: A PettingZoo environment wrapped by `wrap`, with any mapping.
         policies: The policies by policy id, a dict or a sequence. Each is a callable
             `(observation, agent, info) -> action`, an object with `predict`, an `Entrant`, or "random".
         episodes: Number of episodes, >= 1.
@@ -42,7 +42,7 @@ def play(
         info_key: As in `record_results`.
 
     Yields:
-        One episode each. Interrupted episodes are ignored, so leave the loop whenever you like.
+        One episode each. Interrupted episodes are ignored, so the loop may end at any time.
 
     Raises:
         TypeError: If a policy is not one, or if `episodes` or `seed` is not an integer.

@@ -91,7 +91,7 @@ def text_table(rows: Sequence[Sequence[str]], words: int = 1) -> str:
 
 
 def html_table(title: str, rows: Sequence[Sequence[str]], notes: Sequence[str]) -> str:
-    """Returns the same as a table for notebooks."""
+    """Returns rows and notes as HTML, for notebooks."""
     lines = [f"<table><caption>{html.escape(title)}</caption>"]
     for number, row in enumerate(rows):
         tag = "td" if number else "th"
@@ -100,7 +100,7 @@ def html_table(title: str, rows: Sequence[Sequence[str]], notes: Sequence[str]) 
 
 
 def note_texts(result: TournamentResult, identical: Mapping[tuple[str, ...], int]) -> list[str]:
-    """Returns sentences on everything that weakens the numbers.
+    """Returns warnings about unreliable numbers, one sentence each.
 
     Args:
         result: The result.

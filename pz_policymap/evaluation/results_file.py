@@ -18,7 +18,7 @@ _FORMAT = {"format": "pz_policymap games", "version": 1}
 
 
 class ResultsFile:
-    """Finished games in a file that is only ever appended to, so that a process that dies loses none.
+    """Finished games in an append-only file, so that no game is lost if the process dies.
 
     The first line holds the settings. Each further line holds one game, or the version of an entrant. A last line that
     is cut off, by a full disk or a loss of power, is ignored and then overwritten. One process at a time may write.
@@ -100,7 +100,7 @@ class ResultsFile:
             if self.versions.get(name, version) != version:
                 raise self._invalid(
                     f"it holds games of entrant {name!r} in version {self.versions[name]!r}, got {version!r}; "
-                    f"give other contents another name"
+                    f"give changed contents another name"
                 )
 
     def open(self, versions: Mapping[str, str]) -> None:

@@ -149,7 +149,7 @@ def _numbers(count: int, shard: Any) -> NDArray[np.int64]:
 
 
 def _checked(make_env: Any, entrants: Any) -> tuple[tuple[str, ...], Any, tuple[Any, ...]]:
-    """Returns the names of the entrants, what the environment is called, and its agents."""
+    """Returns the names of the entrants, the name of the environment, and its agents."""
     if not isinstance(entrants, Mapping) or not all(isinstance(name, str) and name for name in entrants):
         raise TypeError(f"entrants must be a dict from non-empty name to policy, got {entrants!r}")
     if len(entrants) < 2:
@@ -172,7 +172,7 @@ def _checked(make_env: Any, entrants: Any) -> tuple[tuple[str, ...], Any, tuple[
 
 
 def _reporter(progress: Progress) -> Callable[[int, int], object]:
-    """Returns what is called with the number of games done and of all games."""
+    """Returns the progress callback, a function of the numbers of finished and of all games."""
     if callable(progress):
         return progress
     if not boolean("progress", progress):

@@ -136,7 +136,7 @@ class TournamentResult:
 
     @cached_property
     def forfeits(self) -> dict[str, int]:
-        """Number of forfeited games per name, without those who forfeited none."""
+        """Number of forfeited games by name, for entrants that forfeited any."""
         games = [self._table.finished(index) for index in self._order[self._forfeited].tolist()]
         return dict(Counter(str(game.forfeit) for game in games))
 
@@ -155,7 +155,7 @@ class TournamentResult:
 
     @cached_property
     def notes(self) -> list[str]:
-        """Sentences on everything that weakens these numbers: identical games, too few games, forfeits."""
+        """Warnings about unreliable numbers: identical games, too few games, forfeits."""
         return note_texts(self, self._table.identical(self._order))
 
     def _title(self) -> str:

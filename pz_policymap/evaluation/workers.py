@@ -77,7 +77,7 @@ def played(plan: Plan, games: Iterator[Game], count: int, jobs: int) -> Generato
                 pace.add(batch)
                 yield from batch.games
                 failure = failure or batch.failure
-    except Exception as error:  # a worker that died has another error in every backend
+    except Exception as error:  # each backend raises another error for a dead worker
         raise PlayError(f"a worker failed: {told(error)}") from error
     if failure is not None:
         raise failure
@@ -99,7 +99,7 @@ class _Pace:
         self.target = _BATCH_SECONDS
 
     def add(self, batch: _Batch) -> None:
-        """Takes a finished batch into account; after a failure no more are sent."""
+        """Counts a finished batch; after a failure no more batches are sent."""
         self._seconds, self._games = self._seconds + batch.seconds, self._games + len(batch.games)
         if batch.failure is not None:
             self._left = 0
@@ -119,7 +119,7 @@ def _results(calls: Iterator[Any], jobs: int, pace: _Pace) -> Generator[_Batch, 
     joblib = _joblib()
     try:
         parallel = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)
-    except ValueError:  # joblib has no other way to ask
+    except ValueError:  # joblib offers no other way to detect this
         pace.target = _WAVE_SECONDS
         with joblib.Parallel(n_jobs=jobs, batch_size=1) as parallel:  # keeps its workers from wave to wave
             while wave := list(itertools.islice(calls, jobs)):
@@ -153,7 +153,7 @@ _players: dict[str, GamePlayer] = {}  # at most one, by the token of its tournam
 
 @cache
 def _become_worker(parent: int) -> None:
-    """Leaves Ctrl-C to the process that asked, and ends this process when that one is gone."""
+    """Leaves Ctrl-C to the parent process, and ends this process when the parent has ended."""
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_after, args=(parent,), daemon=True).start()
@@ -167,7 +167,7 @@ def _end_after(parent: int) -> None:
 
 def _play_batch(token: str, payload: bytes, games: Sequence[Game], parent: int) -> _Batch:
     """Plays games in a worker."""
-    with _playing, redirect_stdout(sys.stderr):  # stdout belongs to the process that asked
+    with _playing, redirect_stdout(sys.stderr):  # stdout belongs to the parent process
         if os.getppid() == parent:
             _become_worker(parent)
         begun, finished = time.perf_counter(), list[FinishedGame]()

@@ -1,4 +1,4 @@
-"""Answers the questions of `LearnerEnv`s to their opponents: one environment alone, or several together."""
+"""Computes the actions that `LearnerEnv`s request from opponents, for one environment or several at once."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def answered(asking: Asking[Result], isolated: IsolatedRandomness | None = None)
 
 
 def answered_together(askings: Sequence[Asking[Result]]) -> list[Result]:
-    """Returns the results of several generators, whose questions are answered together.
+    """Returns the results of several generators; the policies answer their requests in batches.
 
-    In each round, the questions of all environments that have some go to their policies, in one batch per object with
+    In each round, the pending requests of all environments go to their policies, in one batch per object with
     `predict`. Environments with fewer rounds wait.
     """
     results: list[Any] = [None] * len(askings)

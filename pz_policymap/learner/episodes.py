@@ -1,7 +1,7 @@
 """`LearnerEpisodes`: plays the episodes of a PettingZoo environment from one turn of the learner to the next.
 
-The policies of the other agents are not called here. `play` is a generator that yields questions for their actions, so
-that the caller can hand the questions of several environments to a policy in one batch.
+The policies of the other agents are not called here. `play` is a generator that yields requests for their actions, so
+that the caller can pass the requests of several environments to a policy in one batch.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pz_policymap.wrappers.pettingzoo_tags import Info
 
 Result = TypeVar("Result")
 Asking = Generator[Sequence[Ask], list[Any], Result]
-"""Yields questions, and is sent one action per question."""
+"""Yields requests, and receives one action per request."""
 
 
 class LearnerEpisodes(ABC):
@@ -102,7 +102,7 @@ class LearnerEpisodes(ABC):
             if policy_ids.get(agent, before) != before:
                 raise ValueError(
                     f"agent {agent!r} must keep policy {before} within an episode, got policy {policy_ids[agent]}: "
-                    f"LearnerEnv goes inside a wrapper that resets the environment by itself"
+                    f"put LearnerEnv inside the wrapper that resets the environment by itself"
                 )
         late = [agent for agent in policy_ids if agent not in self._assignment]
         self._tags, self._assignment = tags, self._assignment | policy_ids
@@ -146,7 +146,7 @@ class AECEpisodes(LearnerEpisodes):
             elif self.ended is None:
                 self.seen = observation, info
                 return True
-            else:  # it has returned to life, as in some environments, and no policy can act for it
+            else:  # it has respawned, as in some environments, and no policy can act for it
                 return False
         if self.ended is None:  # it was removed with its last step
             over = bool(state.terminations.get(learner)), bool(state.truncations.get(learner))
@@ -176,7 +176,7 @@ class ParallelEpisodes(LearnerEpisodes):
             if not movers:
                 raise RuntimeError(f"env must return an observation of at least one of {agents}, got none from {env}")
             if learner in movers and not actions:
-                return self.ended is None  # if it has returned to life, no policy can act for it
+                return self.ended is None  # if it has respawned, no policy can act for it
             others = [agent for agent in movers if agent != learner]
             policy_of = self._opponents.policy_of
             asks = [(policy_of(agent), agent, observations[agent], infos.get(agent, {})) for agent in others]
@@ -185,7 +185,7 @@ class ParallelEpisodes(LearnerEpisodes):
             actions = ()
             outcome = env.step({agent: chosen[agent] for agent in movers})
             observations, rewards, terminations, truncations, infos = outcome
-            self._reward += reward_number(learner, rewards.get(learner))  # some environments pay dead agents, too
+            self._reward += reward_number(learner, rewards.get(learner))  # some environments reward dead agents, too
             self._look((observations, infos))
             over = bool(terminations.get(learner, False)), bool(truncations.get(learner, False))
             if self.ended is None and any(over):

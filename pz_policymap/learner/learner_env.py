@@ -105,7 +105,7 @@ class LearnerEnv(gymnasium.Env[Any, Any]):
         if getattr(env, "possible_agents", None) is None:
             raise ValueError(
                 f"env must have possible_agents, whose spaces become the learner's, got {env}; "
-                f"reset it before it is wrapped if it knows its agents only then"
+                f"reset it before wrapping if it defines them at reset"
             )
         self.env = env
         self.learner = integer("learner", learner, 0, MAX_INDEX)
@@ -232,7 +232,7 @@ class LearnerEnv(gymnasium.Env[Any, Any]):
         return answered(asking, self._generators)
 
     def resetting(self, seed: int | None = None, options: Info | None = None) -> Asking[tuple[Any, Info]]:
-        """Returns a generator that does the same as `reset`, and yields the questions to opponents."""
+        """Does the same as `reset`, as a generator that yields the requests to opponents."""
         self._playing = False
         super().reset(seed=seed)
         if seed is not None or self._opponent_seed is None:
@@ -267,7 +267,7 @@ class LearnerEnv(gymnasium.Env[Any, Any]):
         return answered(self.stepping(action), self._generators)
 
     def stepping(self, action: Any) -> Asking[tuple[Any, float, bool, bool, Info]]:
-        """Does the same as `step`, as a generator that yields the questions to opponents."""
+        """Does the same as `step`, as a generator that yields the requests to opponents."""
         if not self._playing:
             raise ResetNeeded("step cannot be called before reset, nor after the end of an episode or an error")
         episodes, self._playing = self._episodes, False  # after an error, an episode cannot continue

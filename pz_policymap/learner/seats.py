@@ -107,7 +107,7 @@ def common_spaces(env: Any, agents: Sequence[Any]) -> Spaces:
         agents: At least one.
 
     Raises:
-        ValueError: If their spaces differ, or if the environment does not know them yet.
+        ValueError: If their spaces differ, or if the environment does not define them yet.
     """
     first = _spaces_of(env, agents[0])
     for agent in agents[1:]:
@@ -133,6 +133,6 @@ def _spaces_of(env: Any, agent: Any) -> Spaces:
 
 def _unknown(agent: Any, got: str) -> ValueError:
     return ValueError(
-        f"env must know the spaces of agent {agent!r}, got {got}; reset it before it is handed to LearnerEnv if it "
-        f"knows them only then"
+        f"env must define the spaces of agent {agent!r}, got {got}; reset it before passing it to LearnerEnv if it "
+        f"defines them at reset"
     )

@@ -23,7 +23,7 @@ from pz_policymap.wrappers.find import find_assigner
 
 
 class PreparedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """Returns outcomes of a `LearnerEnv` that were computed ahead, if there are some.
+    """A `LearnerEnv` whose `step` and `reset` return outcomes computed ahead, if any.
 
     Args:
         env: The environment.

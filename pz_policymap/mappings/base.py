@@ -53,20 +53,20 @@ class _FromChildren(cached_property[Any]):
 
 
 class PolicyMapping(ABC):
-    """Decides which policy controls which seat: one method, the same for one environment and for a million.
+    """Decides which policy controls which seat: one method for any number of environments.
 
-    A mapping is a value: it holds settings and nothing that changes, so a draw is a function of what is in `draw`.
-    Subclass it for a rule of your own, or pass a plain function to `wrap` (see `FromFunction`). The public attributes
+    A mapping is immutable: it holds only settings, so its assignments are a pure function of `draw`.
+    Subclass it for a custom rule, or pass a plain function to `wrap` (see `FromFunction`). The public attributes
     are its settings: they make its `repr`, by which a saved state recognizes it.
 
     Attributes:
         num_policies: Size of the population, or None if unknown; policies >= num_policies are errors.
         num_envs: Number of environments that the mapping spans, or None for any number.
         children: The mappings nested in this one. The attributes below are inherited from them.
-        needs_env_index: Whether each environment must know its index.
+        needs_env_index: Whether each environment needs an index.
         needs_seed: Whether all environments must share one pinned seed.
         needs_all_seats: Whether agents that join mid-episode would change the policies of the others.
-        needs_focal: Whether it only works in the background of `Focal`, which tells it the focal policy.
+        needs_focal: Whether it only works in the background of `Focal`, which passes it the focal policy.
         counts_blocks: Whether the blocks are a schedule: each episode is a block unless `resample_every` is given.
         reads_agents: Whether `assign` depends on the names of the agents, and not only on their number.
         reads_weights: Whether `bind` has callables to replace.

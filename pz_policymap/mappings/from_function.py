@@ -18,7 +18,7 @@ PolicyFunction = Callable[[list[Any], EnvDraw], Mapping[Any, int]]
 
 @dataclass(frozen=True)
 class FromFunction(PolicyMapping):
-    """Calls a function of yours, once per environment.
+    """Calls a user-defined function, once per environment.
 
     Args:
         fn: `fn(agents, draw) -> {agent: policy}`. `agents` is the list of agents in seat order; `draw` is an `EnvDraw`

@@ -19,7 +19,7 @@ from pz_policymap.randomness.philox import IntArray
 class PerWorker(FromPopulation):
     """Each worker uses a few of the policies at a time, and replaces one of them from block to block.
 
-    Every worker has the policies in a seeded order of its own, arranged in a circle. At block b its environments use
+    Every worker arranges the policies in a circle, in its own seeded order. At block b its environments use
     the `policies_per_worker` policies from position b on; each seat is drawn uniformly from them. So one policy leaves
     and one joins at every block. Environments that are d blocks apart need d more policies. Over as many blocks as
     there are policies, every worker uses each policy for the same number of blocks.

@@ -38,7 +38,7 @@ def mapping_text(mapping: Any) -> str:
 def text_of(value: Any) -> str:  # noqa: PLR0911
     """Returns the text of a setting.
 
-    Different settings have different texts as far as possible: a function is known by its qualified name alone, and an
+    Different settings have different texts as far as possible: a function is identified by its qualified name, and an
     object without a `repr` of its own by the name of its class.
 
     Example:

@@ -109,7 +109,7 @@ def payoff(
     """Draws the win rate of each policy (row) against each other (column), the best policies first.
 
     The colour is the win rate. For up to 20 policies a number shows it as well, and for up to 10 the number of games
-    stands below. Pairs without games are hatched; a policy against itself is left blank.
+    is shown below. Pairs without games are hatched; a policy against itself is left blank.
 
     Args:
         axes: Where to draw.

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.colors import Colormap
 
-# Colours of policies 0, 1, ... They differ in lightness, so they can be told apart in grey and without red or green.
+# Colours of policies 0, 1, ... They differ in lightness, so they are distinguishable in grey and without red or green.
 POLICY_COLORS = (
     "#1f55a8",  # blue
     "#dba63f",  # gold

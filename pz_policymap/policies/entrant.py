@@ -1,4 +1,4 @@
-"""`Entrant`: a policy that is loaded where it acts."""
+"""`Entrant`: a policy that each worker process loads once."""
 
 from __future__ import annotations
 

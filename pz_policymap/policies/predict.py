@@ -1,4 +1,4 @@
-"""`Predictor`: a policy with `predict`, as in Stable-Baselines3, asked for the actions of PettingZoo agents."""
+"""`Predictor`: adapts a policy with `predict`, as in Stable-Baselines3, to PettingZoo agents."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pz_policymap.batching.policy_groups import checked_batch
 from pz_policymap.policies.action_masks import flattened, without_mask
 
 Ask = tuple[Any, Any, Any, Mapping[str, Any]]
-"""A question for an action: the policy, its agent, and the agent's observation and info."""
+"""A request for an action: the policy, its agent, and the agent's observation and info."""
 
 
 class Predictor:
@@ -55,8 +55,8 @@ class Predictor:
 def predicted_actions(asks: Sequence[Ask]) -> list[Any]:
     """Returns the actions of agents that one policy controls, in one or in several environments.
 
-    Their observations are one batch if they can be stacked. A policy with a state is asked one agent at a time, since
-    only the policy knows how its states are stacked.
+    Their observations are one batch if they can be stacked. A policy with a state is called for one agent at a time,
+    because the layout of its states is unknown.
 
     Args:
         asks: Their policies are `Predictor`s of the same object.

@@ -1,6 +1,6 @@
 """`SeatPolicies`: the policies that control the agents of one environment.
 
-A policy, wherever this package takes one, is one of these:
+Throughout this package, a policy is one of these:
 
 - a callable `policy(observation, agent, info) -> action`. If its signature has a parameter `rng`, it is also given a
   `numpy.random.Generator` seeded for its seat and episode. If it has a method `reset()`, that is called when an episode
@@ -36,7 +36,7 @@ EXPECTED = (
 
 
 class SeatPolicies:
-    """Asks the policies of an episode for the actions of their agents.
+    """Computes the actions of agents by the policies of their episode.
 
     Args:
         policies: The policies by policy id, a dict or a sequence.
@@ -179,7 +179,7 @@ def _checked(policy_id: Any, policy: Any) -> Any:
 
 
 def _takes_rng(policy: Any) -> bool:
-    """Returns whether a policy asks for a generator."""
+    """Returns whether a policy takes a generator."""
     if isinstance(policy, Predictor):
         return False
     try:

@@ -1,1 +1,1 @@
-"""Snapshots of learners: members of the population, when one joins, and how they are matched."""
+"""Snapshots of learners: membership, triggers, matchmaking and release."""

@@ -1,4 +1,4 @@
-"""`PoolLearner`: how one learner of a pool is matched and when it is snapshotted."""
+"""`PoolLearner`: the matchmaking and snapshot settings of one learner of a pool."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ RULES: Mapping[str, Callable[[Floats, int, list[int]], ArrayLike]] = {
 
 @dataclass(frozen=True)
 class PoolLearner:
-    """How one learner is matched and when it is snapshotted.
+    """The matchmaking and snapshot settings of one learner.
 
     Args:
         name: Its name.

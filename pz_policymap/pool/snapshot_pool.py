@@ -1,4 +1,4 @@
-"""`SnapshotPool`: which policies a learner meets, when it is snapshotted, and when a snapshot may be released."""
+"""`SnapshotPool`: schedules snapshots of learners, weights their opponents, and releases unused snapshots."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STATE_VERSION = 1
 class SnapshotPool:
     """Members, matchmaking and snapshots of a population that learns by self-play.
 
-    The pool decides and names; it holds no networks, writes no files and starts no processes.
+    The pool only keeps records: it holds no networks, writes no files and starts no processes.
     Learners have the policy ids 0, 1, ... in the order given, fixed policies the next ones, and every snapshot a new
     one. After each rollout, a training loop does this:
 
@@ -100,12 +100,12 @@ class SnapshotPool:
 
     @property
     def members(self) -> tuple[Member, ...]:
-        """All members there ever were; the one with policy id i is `members[i]`."""
+        """All members ever added; the one with policy id i is `members[i]`."""
         return tuple(self._members)
 
     @property
     def num_policies(self) -> int:
-        """Number of policy ids given out so far: the size of the ledger."""
+        """Number of policy ids assigned so far: the size of the ledger."""
         return len(self._members)
 
     @property
@@ -192,7 +192,7 @@ class SnapshotPool:
         return opponent_weights(self._settings(learner), self._members, self.active(), payoff.win_rates)
 
     def mapping(self, payoff: Payoff) -> PolicyMapping:
-        """Returns the mapping to use from now on: numbers alone, so workers can be sent it with `set_mapping`.
+        """Returns the mapping to use from now on. It holds only numbers, so it can be sent to workers.
 
         Raises:
             ValueError: As `opponent_weights`.
@@ -233,7 +233,7 @@ class SnapshotPool:
         return [self._members[policy_id] for policy_id in released]
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns what must survive a restart, for `save`."""
+        """Returns the state to save in a checkpoint, for `save`."""
         return {
             "version": STATE_VERSION,
             "capacity": self.capacity,

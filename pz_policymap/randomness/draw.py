@@ -47,7 +47,7 @@ class Draw:
         agents: The agents in seat order.
         env_index: The index of each environment that draws, integers >= 0, shape `(num_envs,)`.
         episode: The episode at which each environment draws, integers >= 0, shape `(num_envs,)`.
-        cadence: The schedule, which tells the block of an episode.
+        cadence: The schedule, which determines the block of an episode.
 
     Attributes:
         agents: The agents in seat order, a tuple.

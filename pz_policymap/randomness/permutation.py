@@ -21,7 +21,7 @@ _HALF, _TOP_BIT = np.uint64(32), np.uint64(63)
 
 
 def permuted(positions: NDArray[np.integer[Any]], size: int, keys: Words) -> IntArray:
-    """Returns where a permutation of `range(size)` takes these positions.
+    """Returns the images of these positions under a permutation of `range(size)`.
 
     Args:
         positions: Integers from 0 to `size - 1`, of any shape but `()`.

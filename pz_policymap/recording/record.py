@@ -95,7 +95,7 @@ def record_results(
             function. A vector environment needs at least one.
         team_of: The teams, whose seats win and lose together: a dict from agent to team, a function, or "prefix"
             ("red" for "red_0"), as in `Teams`. None: every seat is a team of its own.
-        score: Decides who won, if that is not the return: `score(returns, infos) -> {agent: number}`. Both arguments
+        score: Decides the winner in place of the return: `score(returns, infos) -> {agent: number}`. Both arguments
             are dicts by agent; `infos` holds a copy of the last info of each.
         info_key: Key of the tag in each info. None: that of the policy wrapper inside, or "policy_id" if none is found,
             as in a vector environment of other processes.

@@ -81,7 +81,7 @@ class Recording:
         """Returns the error about an agent without a tag in its infos."""
         return ValueError(
             f"infos of agent {agent!r} must have the key {self.info_key!r}, got none: "
-            f"record_results goes around the policy wrapper that writes it, and takes the same info_key"
+            f"call record_results on an environment that has a policy wrapper, and takes the same info_key"
         )
 
     def _sides(self, agents: tuple[Any, ...]) -> Sequence[Hashable]:
@@ -131,7 +131,7 @@ class RunningEpisode:
             if policy is not None and policy != before:
                 raise ValueError(
                     f"infos of agent {agent!r} must keep policy {before} within an episode, got policy {policy}: "
-                    f"record_results goes inside a wrapper that resets the environment by itself"
+                    f"put record_results inside the wrapper that resets the environment by itself"
                 )
 
     def acted(self, agents: Iterable[Any]) -> None:

@@ -1,1 +1,1 @@
-"""What episodes ended with, and what is made of it; nothing here knows an environment."""
+"""Results of episodes: ledgers, ratings, intervals and opponent weights, independent of any environment."""

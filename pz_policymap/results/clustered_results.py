@@ -23,7 +23,7 @@ class ClusteredResults:
     """Win rates and mean returns, one per label.
 
     Attributes:
-        heading: What the labels are, for the repr.
+        heading: Name of the label column in the repr.
         labels: The policies or seats.
         win_rates: Games won plus half of those drawn, over all games, each of shape `(num_labels,)`. NaN without games.
         mean_returns: Mean returns over episodes, with the mean over the seats of a label, each of the same shape.
@@ -89,14 +89,14 @@ def seat_results(
     clusters: Iterable[Hashable] | None = None,
     confidence: float = 0.95,
 ) -> ClusteredResults:
-    """Returns the results of each seat, whatever policies control it, or of one policy in each seat.
+    """Returns the results of each seat under all policies, or of one policy in each seat.
 
     A seat is compared with every seat of another side and another label: won, drawn or lost by score, as in `Payoff`,
     but also between seats of the same policy. Intervals count clusters: see `clustered_wilson`, and Student's
     distribution for returns.
 
     Args:
-        episodes: The episodes; agents are told apart by `Episode.agents`.
+        episodes: The episodes; agents are distinguished by `Episode.agents`.
         policy: Restricts the results to seats that this policy controlled. None: all seats.
         label_of: Agent -> label; seats with one label are taken together, such as those of a role. None: the agent.
         clusters: A label per episode; episodes with equal labels are not independent, such as those that share a draw

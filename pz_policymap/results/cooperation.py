@@ -1,4 +1,4 @@
-"""`cooperation`: how much worse policies do with others than with themselves, and with which partner most."""
+"""`cooperation`: the gap between self-play and cross-play of each policy, and its worst partner."""
 
 from __future__ import annotations
 

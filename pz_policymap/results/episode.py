@@ -22,7 +22,7 @@ class Episode:
         returns: The sum of each seat's rewards, from -1e300 to 1e300.
         lengths: Number of steps of each seat, from 0 to 2**53. Empty: 0 steps each.
         sides: The team of each seat. Seats of one side win and lose together. Empty: every seat is a side of its own.
-        scores: Numbers that decide who won, if these are not the returns; same range. Empty: the returns.
+        scores: Numbers that decide the winner in place of the returns; same range. Empty: the returns.
         agents: The agent ID of each seat, for readers of the record. Empty: 0, 1, ...
 
     Raises:

@@ -34,7 +34,7 @@ class GameCounts:
     """Counts of games and win rates, read from a table.
 
     Args:
-        table: Where they are kept.
+        table: The storage.
         decay: As in `Payoff`.
         prior: As in `Payoff`.
 

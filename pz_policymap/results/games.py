@@ -1,4 +1,4 @@
-"""`games`: which policy won against which in one episode, as a pure function."""
+"""`games`: the results between the policies of one episode, as a pure function."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Games(NamedTuple):
 def games(episode: Episode) -> Games:
     """Returns the games of an episode and their results.
 
-    Every pair of different policies with seats on different sides has one game. A side stands by the mean score of its
+    Every pair of different policies with seats on different sides has one game. A side has the mean score of its
     seats. The game is decided by the mean sign of the difference over all pairs of seats on different sides. A policy
     against itself is not a game.
 

@@ -126,7 +126,7 @@ def ratio_sums(numerators: Floats, denominators: Floats) -> tuple[Floats, Floats
 
     Args:
         numerators: The sum of each cluster for each estimate, shape `(num_clusters, num_estimates)`.
-        denominators: What it is divided by, such as a number of games, of the same shape; 0 where a cluster has none.
+        denominators: The divisors, such as numbers of games, of the same shape; 0 where a cluster has none.
     """
     totals, units = denominators.sum(axis=0), (denominators > 0.0).sum(axis=0).astype(np.float64)
     ratios = np.divide(numerators.sum(axis=0), totals, out=np.full(totals.shape, np.nan), where=totals > 0.0)

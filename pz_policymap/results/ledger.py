@@ -1,4 +1,4 @@
-"""What `Payoff` and `PolicyStatistics` share: one lock, and the checks of episodes and of loaded states."""
+"""Shared by `Payoff` and `PolicyStatistics`: one lock, and the checks of episodes and of loaded states."""
 
 from __future__ import annotations
 

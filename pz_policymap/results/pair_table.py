@@ -27,7 +27,7 @@ WINS, DRAWS, JOINT_GAMES, EPISODES, RETURN, SQUARE, _RETURN_REST, _SQUARE_REST, 
 _COUNTS, _SUMS, _RESTS = slice(WINS, RETURN), slice(RETURN, _RETURN_REST), slice(_RETURN_REST, DECAYED_WINS)
 _DECAYED = slice(DECAYED_WINS, DECAYED_DRAWS + 1)
 
-MAX_SQUARE = 1e300  # squares of returns beyond 1e150 are cut, and the sum then says that it is out of range
+MAX_SQUARE = 1e300  # squares of returns beyond 1e150 are cut, which marks the sum as out of range
 
 
 class PairTable:

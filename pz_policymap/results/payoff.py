@@ -254,7 +254,7 @@ class Payoff(GameCounts):
             self._table = self._table.merged(other._table)  # a copy, so that an interrupted merge changes nothing
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns everything that must survive a restart, for `save`."""
+        """Returns the state to save in a checkpoint, for `save`."""
         with LOCK:
             return {**self._settings, **self._table.state()}
 
@@ -275,7 +275,7 @@ class Payoff(GameCounts):
 
     @property
     def _settings(self) -> dict[str, Any]:
-        """What two ledgers must share for a state of one to fit the other."""
+        """Settings that must be equal in the ledger that saved a state and the one that loads it."""
         return {"version": STATE_VERSION, "decay": self.decay, "prior": self.prior}
 
     def _returns(self) -> tuple[Matrix, Matrix, Matrix]:

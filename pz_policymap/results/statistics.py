@@ -153,7 +153,7 @@ class PolicyStatistics:
             self._episodes[index], self._steps[index], self._recent[index] = 0, 0, 0.0
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns everything that must survive a restart, for `save`."""
+        """Returns the state to save in a checkpoint, for `save`."""
         with LOCK:
             return {
                 "version": STATE_VERSION,

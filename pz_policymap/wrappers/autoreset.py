@@ -21,8 +21,8 @@ def declared_mode(env: Any, given: Any) -> Autoreset | None:
 
     Args:
         env: A vector environment, which may declare `metadata["autoreset_mode"]`.
-        given: A mode or its value, such as "SameStep". None: the declared one. The caller may pass "Disabled" whatever
-            the environment declares; any other mode must agree with it.
+        given: A mode or its value, such as "SameStep". None: the declared one. The caller may always pass
+            "Disabled"; any other mode must agree with the declared one.
 
     Raises:
         ValueError: If a mode is not one of Gymnasium's three, or if the two contradict each other.
@@ -41,7 +41,7 @@ def undeclared_mode(env: vector.VectorEnv[Any, Any, Any], infos: Any) -> Autores
     the next-step mode.
 
     Raises:
-        ValueError: If the infos do not tell.
+        ValueError: If the infos do not reveal the mode.
     """
     if isinstance(infos, list):
         return Autoreset.SAME_STEP

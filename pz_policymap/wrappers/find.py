@@ -77,7 +77,7 @@ def find_policy_wrapper(env: Any, any_of_several: bool = False) -> Any:
             if len(own[several]) > 1 and not any_of_several:
                 raise ValueError(
                     f"env holds {len(own[several])} environments in {type(seen[-1]).__name__}.{several}, "
-                    f"each with an assigner of its own: ask for one of them"
+                    f"each with its own assigner: pass one of them"
                 )
             layer = own[several][0]
     path = " -> ".join(type(other).__name__ for other in seen)

@@ -39,7 +39,7 @@ class PolicyMapMultiAgentVector(VectorPolicyWrapper):
 
     The done flags are dicts from agent to array, or one array for all agents (also under the key "__all__"), each of
     shape `(num_envs,)`. An episode ends when each agent has ended at least once, or with the flag for all. A simulator
-    that has a mask `reset_buf` of what it has just reset, as those of Isaac Lab have, is taken at its word. The
+    may have a mask `reset_buf` of the environments it has just reset, as in Isaac Lab; it replaces the flags. The
     autoreset mode decides when the tag of the next episode appears:
 
     - NEXT_STEP: with the observation of the step that resets.
@@ -66,7 +66,7 @@ class PolicyMapMultiAgentVector(VectorPolicyWrapper):
         autoreset_mode: "NextStep", "SameStep" or "Disabled" (the caller resets). Required if `env.metadata` does not
             declare it; Isaac Lab's and AgileRL's simulators use "SameStep", and those of VMAS "Disabled".
         episode_length: Number of steps of every episode, >= 1, if it is fixed: done flags are then not read. None: the
-            flags tell.
+            flags are read.
         **options: As in `wrap`; `env_index` is the index of the first environment, 0 by default.
 
     Attributes:
@@ -180,10 +180,10 @@ class PolicyMapMultiAgentVector(VectorPolicyWrapper):
         return self._reset(self.env.reset_at, {"index": index}, envs, options)
 
     def step(self, actions: Any) -> tuple[Any, ...]:
-        """Steps the environments; the infos that come back are tagged, terminal ones included."""
+        """Steps the environments and tags the infos, terminal ones included."""
         previous = self._require_reset("step")
         observations, rewards, *ends, infos = self.env.step(actions)
-        self._failed = True  # if anything below raises, a KeyboardInterrupt included: the simulator has gone on
+        self._failed = True  # if anything below raises, a KeyboardInterrupt included: the simulator has advanced
         self._check(observations, infos)
         finished = self._rows.after_step(*ends)
         tagged = self._tagged(infos, finished, previous)

@@ -1,4 +1,4 @@
-"""`PolicyTags`: what the PettingZoo wrappers have in common."""
+"""`PolicyTags`: the base class of the PettingZoo wrappers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class PolicyTags(PolicyWrapper, Generic[AgentID]):
         agents = _possible_agents(self.env)
         settings, self.info_key = split_options(options)
         self.assigner = PolicyAssigner(mapping, agents, **settings)
-        self._generated = agents is None  # agents appear as the episode goes on
+        self._generated = agents is None  # agents are generated during episodes
         self._tags: dict[AgentID, Info] = {}  # each agent's {info_key: policy} in this episode
 
     def __getattr__(self, name: str) -> Any:

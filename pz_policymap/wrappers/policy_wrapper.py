@@ -1,4 +1,4 @@
-"""`PolicyWrapper`: what all policy wrappers have in common, and the type of their keyword arguments."""
+"""`PolicyWrapper`: the base class of all policy wrappers, and the type of their keyword arguments."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class PolicyWrapper:
 
         Args:
             mapping: As in `wrap`.
-            now: Whether to resample at the next reset, whatever the schedule.
+            now: Whether to resample at the next reset, regardless of the schedule.
 
         Raises:
             TypeError, ValueError: As at construction. The old mapping then stays.
@@ -66,7 +66,7 @@ class PolicyWrapper:
         self.assigner.set_mapping(mapping, now)
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns everything that must survive a restart, for `pm.save` or `load_state_dict`.
+        """Returns the state to save in a checkpoint, for `pm.save` or `load_state_dict`.
 
         A state taken in the middle of an episode repeats that episode when it is loaded.
         """

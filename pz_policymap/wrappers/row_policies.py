@@ -20,7 +20,7 @@ class RowPolicies:
 
     Args:
         assigner: Has one environment per group of rows.
-        episodes: Tells when episodes begin and end.
+        episodes: Tracks when episodes begin and end.
         ids_shape: The shape of `policy_ids`, by row or by environment and seat.
 
     Example:
@@ -43,8 +43,8 @@ class RowPolicies:
         self._shape = (assigner.num_envs, len(assigner.agents))
         self._policy_ids: PolicyIds | None = None
         self._forced: PolicyIds | None = None  # shape (num_envs, num_seats), while a forced matchup is in force
-        self._undrawn = np.ones(assigner.num_envs, np.bool_)  # whose running episode is not one of the assigner's
-        self._all_drawn = False  # spares a step the look at the array
+        self._undrawn = np.ones(assigner.num_envs, np.bool_)  # environments whose running episode has no draw
+        self._all_drawn = False  # avoids reading the array in each step
 
     @property
     def policy_ids(self) -> PolicyIds | None:
@@ -87,7 +87,7 @@ class RowPolicies:
         return ~(self._undrawn | self._episodes.over())
 
     def forget(self) -> None:
-        """Leaves the running episodes out of account, after another schedule has been loaded."""
+        """Ignores the running episodes, after another schedule has been loaded."""
         self._undrawn[:] = True
         self._all_drawn = False
 

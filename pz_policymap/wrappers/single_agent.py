@@ -36,7 +36,7 @@ class PolicyMapEnv(PolicyWrapper, gymnasium.Wrapper[ObsType, ActType, ObsType, A
     For the mapping it is an environment with one seat, whose agent is called "agent_0".
 
     Gymnasium's `check_env` passes, except with a pinned `seed`: it expects the same info after two resets with the same
-    seed, and a pinned environment goes on to its next episode instead.
+    seed, and a pinned environment continues with its next episode instead.
 
     Args:
         env: A Gymnasium environment of a single agent; its spaces may be of any kind.

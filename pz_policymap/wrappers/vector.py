@@ -42,7 +42,7 @@ class PolicyMapVector(VectorPolicyWrapper, VectorWrapper):
 
     With k `agents`, rows come in groups of k: the seats of environment 0, then those of environment 1, and so on. Each
     group is one draw. Its episode ends when every row has ended at least once; rows that end earlier keep their policy
-    until then. If rows respawn, only the simulator knows when an episode ends: see `end_episodes`.
+    until then. If rows respawn, done flags do not mark the end of an episode: call `end_episodes`.
 
     The environment's autoreset mode decides when the tag of the next episode appears:
 
@@ -62,11 +62,11 @@ class PolicyMapVector(VectorPolicyWrapper, VectorWrapper):
         env: A vector environment.
         mapping: As in `wrap`.
         agents: Number of rows per environment, or the names of its agents in seat order; a number names them
-            "agent_0", "agent_1", ... None: the agents that the environment knows (SuperSuit's do), or else one.
+            "agent_0", "agent_1", ... None: the agents that the environment declares, as SuperSuit's do, or else one.
         autoreset_mode: Required if the environment does not declare it. "Disabled" is always allowed: then episodes
             end at `reset` and `end_episodes` only.
         episode_length: Number of steps of every episode, >= 1, if it is fixed: done flags are then not read. None: the
-            flags tell.
+            flags are read.
         **options: As in `wrap`; `env_index` is the index of the first environment, 0 by default.
 
     Attributes:
@@ -111,7 +111,7 @@ class PolicyMapVector(VectorPolicyWrapper, VectorWrapper):
         if agents is None and seats == 1 and isinstance(self.assigner.mapping, Focal):
             raise ValueError(
                 f"agents must be given for {self.assigner.mapping!r}, whose background has no seat if each row is an "
-                f"environment of its own, got None"
+                f"separate environment, got None"
             )
         self._takes_mask = episodes.autoreset is not None
         self._everyone = np.ones(env.num_envs, np.bool_)  # the mask of the tag
@@ -150,10 +150,10 @@ class PolicyMapVector(VectorPolicyWrapper, VectorWrapper):
 
     @override
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, Any]:
-        """Steps the environments; the infos that come back are tagged, terminal ones included."""
+        """Steps the environments and tags the infos, terminal ones included."""
         previous = self._require_reset("step")
         observations, rewards, terminations, truncations, infos = self.env.step(actions)
-        self._failed = True  # if anything below raises, a KeyboardInterrupt included: the environment has gone on
+        self._failed = True  # if anything below raises, a KeyboardInterrupt included: the environment has advanced
         infos, rows = self._checked(infos, terminations)
         ends = terminations, truncations
         finished = self._rows.after_step(*(ends if rows is None else self._of_all_rows(ends, rows)))

@@ -16,7 +16,7 @@ def agents_of(env: VectorEnv[Any, Any, Any], agents: int | Sequence[Hashable] | 
     Args:
         env: A vector environment.
         agents: A number of agents, >= 1, which are then called "agent_0", "agent_1", ..., or their names. None: the
-            agents that the environment knows, as SuperSuit's vectors do, or else one.
+            agents that the environment declares, as SuperSuit's vectors do, or else one.
 
     Raises:
         TypeError: If `agents` is neither an integer nor a sequence.
@@ -34,9 +34,7 @@ def agents_of(env: VectorEnv[Any, Any, Any], agents: int | Sequence[Hashable] | 
     names: Sequence[Hashable]
     if agents is None:
         if known is None and hasattr(env.unwrapped, "idx_starts"):  # SuperSuit's rows in processes are agents
-            raise ValueError(
-                "agents must be given for environments in processes, which do not tell their agents, got None"
-            )
+            raise ValueError("agents must be given for environments in processes, which hide their agents, got None")
         names = known or ("agent_0",)
     elif isinstance(agents, Iterable) and not isinstance(agents, (str, bytes)):
         names = in_order("agents", agents)

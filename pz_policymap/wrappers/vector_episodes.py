@@ -1,4 +1,4 @@
-"""When the episodes of a vector environment begin and end; used for tagging and for recording.
+"""Tracks the beginnings and ends of episodes in a vector environment, for tagging and for recording.
 
 A row is one seat of one environment. Rows come in groups: the seats of environment 0, then those of environment 1, ...
 """
@@ -44,7 +44,7 @@ NO_CHANGE = StepChange(NO_ENVS, NO_ENVS, NO_ENVS, NO_ENVS)
 
 
 class VectorEpisodes:
-    """Tells which environments begin and end an episode at each step, in any autoreset mode.
+    """Tracks which environments begin and end an episode at each step, in any autoreset mode.
 
     The episode of an environment ends when each of its rows has ended at least once since the episode began.
 
@@ -52,8 +52,8 @@ class VectorEpisodes:
         num_envs: Number of environments, >= 1.
         num_seats: Number of rows per environment, >= 1.
         autoreset: The mode, or None until the first reset reveals it.
-        by_hand: Whether only the caller knows when an episode ends: rows end and respawn while it goes on.
-        length: Number of steps of every episode, >= 1; done flags are then not read. None: they tell.
+        by_hand: Whether only the caller ends episodes; rows may end and respawn within one.
+        length: Number of steps of every episode, >= 1; done flags are then not read. None: they are read.
         read: Returns the rows that ended, given the done flags of a step.
 
     Attributes:

@@ -1,4 +1,4 @@
-"""`VectorPolicyWrapper`: what the policy wrappers of many environments have in common."""
+"""`VectorPolicyWrapper`: the base class of the policy wrappers of many environments."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class VectorPolicyWrapper(PolicyWrapper):
     ) -> None:
         """Sets up the assigner and the policy ids of the wrapper; called once, by its constructor."""
         self.assigner = PolicyAssigner(mapping, agents, episodes.num_envs, **{"env_index": 0} | settings)
-        self.agents = self.assigner.agents  # a state loaded later may know agents that joined late
+        self.agents = self.assigner.agents  # a state loaded later may hold agents that joined late
         self.episodes = episodes
         self._rows = RowPolicies(self.assigner, episodes, ids_shape)
         self._failed = False  # in the middle of a reset or a step, which may leave some episodes without a draw
@@ -88,7 +88,7 @@ class VectorPolicyWrapper(PolicyWrapper):
         return self.episodes.autoreset
 
     def end_episodes(self, envs: ArrayLike) -> PolicyIds:
-        """Begins the next episode of some environments, for simulators that alone know when one is over.
+        """Begins the next episode of some environments, for simulators whose done flags do not mark the end.
 
         Call it after the step whose observation is the first of the new episode. Wrap with
         `autoreset_mode="Disabled"`, so that rows which end and respawn do not end an episode.

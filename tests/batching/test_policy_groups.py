@@ -38,7 +38,7 @@ def grouped(draw):
 
 
 def rows_by_masks(ids, mask):
-    """The rows of each policy as a person finds them: one comparison per policy."""
+    """The rows of each policy by a plain loop: one comparison per policy."""
     flat = ids.reshape(-1)
     acting = np.ones(flat.shape, bool) if mask is None else mask.reshape(-1)
     policies = sorted({int(policy) for policy in flat[acting] if int(policy) != -1})
@@ -66,7 +66,7 @@ def test_every_active_row_has_one_policy(case):
 
 
 @pytest.mark.parametrize("highest", [254, 255, 256, 65534, 65535, 65536, 2**31 - 1])
-def test_inactive_rows_differ_from_every_policy(highest):
+def test_inactive_rows_belong_to_no_policy(highest):
     ids = np.array([highest, -1, 0, highest - 1, -1, highest])
     assert {policy: rows.tolist() for policy, rows in PolicyGroups(ids)} == {0: [2], highest - 1: [3], highest: [0, 5]}
 
@@ -260,7 +260,7 @@ def test_policies_are_called_in_ascending_order():
     assert called == [0, 1, 2, 0, 1, 2]
 
 
-def test_nested_observations_are_stacked_place_by_place():
+def test_nested_observations_are_stacked_leaf_by_leaf():
     policy = Recorder()
     observations = {
         agent: {"observation": (np.full(2, i), i), "action_mask": np.ones(3, np.int8)} for i, agent in enumerate("ab")
@@ -279,7 +279,7 @@ def test_nested_observations_are_stacked_place_by_place():
         {"a": np.zeros(2), "b": np.zeros(2, np.float32), "c": np.zeros(2)},
     ],
 )
-def test_observations_that_do_not_stack_are_served_one_by_one(observations):
+def test_observations_of_unequal_structure_are_passed_one_by_one(observations):
     policy = Recorder(7)
     assert act([policy], observations, tags(a=0, b=0, c=0)) == {"a": 7, "b": 7, "c": 7}
     assert len(policy.seen) == 3
@@ -318,7 +318,7 @@ class WithInfos:
 
 
 class Module:
-    """As torch makes them: what is called hides the signature of `forward`."""
+    """Like a torch module: `__call__` hides the signature of `forward`."""
 
     def __call__(self, *args, **kwargs):
         return self.forward(*args, **kwargs)
@@ -448,7 +448,7 @@ def torch():
 
 @settings(deadline=None)
 @given(grouped())
-def test_tensors_are_served_as_arrays_are(case):
+def test_tensors_give_the_same_actions_as_arrays(case):
     torch = pytest.importorskip("torch")
     groups = PolicyGroups(*case)
     batch = {"o": np.arange(groups.num_rows * 2.0).reshape(-1, 2)}

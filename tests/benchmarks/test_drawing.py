@@ -140,7 +140,7 @@ def test_agents_that_join_one_by_one(side_by_side, report):
     report("an agent that joins, one of 8,000", "one of 500", many / few / 16, 1.2, 2.5)
 
 
-def test_memory(report):
+def test_draw_memory_against_the_result(report):
     tracemalloc.start()
     try:
         assigner = PolicyAssigner(NUM_POLICIES, SEATS, MANY, seed=0)
@@ -151,7 +151,7 @@ def test_memory(report):
     report("memory of an assigner for 10^6 x 4", "its policy ids", held / assigner.policy_ids.nbytes, 3, 3)
 
 
-def test_import(report):
+def test_import_time_against_its_dependencies(report):
     code = (
         "import time\n"
         "start = time.process_time()\n"

@@ -21,7 +21,7 @@ GAMES = {  # with target and tolerance of a learner's step, of one over a record
 
 
 class ByHand:
-    """A learner in the first seat and one opponent, as a person writes it for a two-player game."""
+    """A learner in the first seat and one opponent, written by hand for a two-player game."""
 
     def __init__(self, env, opponent):
         self.env, self.opponent = env, opponent

@@ -1,4 +1,4 @@
-"""What a `SnapshotPool` costs: once per rollout, and nothing per step."""
+"""Cost of a `SnapshotPool`: once per rollout, and none per step."""
 
 import pytest
 from pettingzoo.classic import rps_v2

@@ -1,4 +1,4 @@
-"""What a game of a tournament costs, beside a loop over the raw environment written by hand."""
+"""Cost of a tournament game, compared with a handwritten loop over the raw environment."""
 
 import time
 import tracemalloc

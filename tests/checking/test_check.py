@@ -164,7 +164,7 @@ def test_check_report_names_fault_and_verdict(capsys):
 
 def test_check_endless_environment_is_not_said_to_work(capsys):
     assert main(["check", "tests.cli_envs:endless", "--steps", "30"]) == 0
-    assert "no episode ended, so it is not known to work: 0 problems" in capsys.readouterr().out
+    assert "no episode ended, compatibility is unknown: 0 problems" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,7 @@ def test_env_name_passes_settings():
             "no module .*; did you mean classic/tictactoe-v3",
             marks=needs_registry,
         ),
-        pytest.param("atari/pong-v3", None, {}, CommandError, "needs what is not installed", marks=needs_registry),
+        pytest.param("atari/pong-v3", None, {}, CommandError, "needs a missing package", marks=needs_registry),
     ],
 )
 def test_env_name_invalid_raises(name, api, settings, error, message):

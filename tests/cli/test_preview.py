@@ -1,4 +1,4 @@
-"""`preview`: what it shows is what a run plays."""
+"""`preview`: its table equals the assignments of a run."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The command line as a process: what it prints where, exit codes, and Ctrl-C."""
+"""The command line as a process: output streams, exit codes, and Ctrl-C."""
 
 import io
 import json

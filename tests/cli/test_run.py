@@ -1,4 +1,4 @@
-"""`run`: its table is what was played."""
+"""`run`: its table equals the results of the episodes."""
 
 import json
 
@@ -143,7 +143,7 @@ def test_pictures_are_drawn(capsys, tmp_path):
             2,
             "--mapping Uniform(3) has 3 policies, --policies 2",
         ),
-        ([TICTACTOE, "--mapping", "Fixed(1)"], 2, "does not say how many policies there are: give --policies"),
+        ([TICTACTOE, "--mapping", "Fixed(1)"], 2, "does not declare its number of policies: pass --policies"),
         ([TICTACTOE, "--mapping", "Uniform(1, replace=False)"], 2, "needs at least one policy per seat"),
         ([TICTACTOE, "--mapping", "Fixed(5)", "--policies", "2"], 1, "episode 0: "),
         ([TICTACTOE, "--policies", "tests.cli_bots:nix"], 2, "module 'tests.cli_bots' has no 'nix'"),
@@ -158,7 +158,7 @@ def test_pictures_are_drawn(capsys, tmp_path):
         ),
     ],
 )
-def test_failure_is_one_line(arguments, code, message, capsys):
+def test_run_failure_prints_one_line(arguments, code, message, capsys):
     assert main(["run", *arguments]) == code
     captured = capsys.readouterr()
     assert captured.out == ""

@@ -192,7 +192,7 @@ def test_pictures_are_drawn(capsys, tmp_path):
         (["tests.cli_envs:Vanishes", "--policies", "2"], 1, "some agents have neither terminated nor been truncated"),
     ],
 )
-def test_failure_is_one_line(arguments, code, message, capsys):
+def test_tournament_failure_prints_one_line(arguments, code, message, capsys):
     assert main(["tournament", *arguments]) == code
     captured = capsys.readouterr()
     assert captured.out == ""

@@ -1,4 +1,4 @@
-"""What goes wrong outside: environments, rules and weights that raise, disks that are full, files that are none."""
+"""External faults: environments, mappings and weights that raise, full disks, and invalid files."""
 
 import errno
 import io
@@ -222,7 +222,7 @@ class TestStepsThatAreCutShort:
 class TestSinksThatRaise:
     @pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
     @pytest.mark.parametrize("mode", Autoreset)
-    def test_error_of_a_sink_loses_no_other_record(self, mode, error):
+    def test_sink_that_raises_does_not_affect_other_sinks(self, mode, error):
         first, last = [], []
 
         def unlucky(episode):
@@ -290,7 +290,7 @@ class TestSinksThatRaise:
 
 
 def ledger_of(version, size=120):
-    """A ledger of a hundred thousand numbers or so, each the same, so that a mixture would be seen."""
+    """A ledger of about 100,000 equal numbers, so that a mixture of two files is visible."""
     payoff = pm.Payoff(size)
     state = payoff.state_dict()
     state["table"][:] = version
@@ -456,8 +456,8 @@ HOSTILE = {
     "no text": lambda path: archive_of(path, ""),
     "no format": lambda path: archive_of(path, '{"states": {}}'),
     "a newer format": lambda path: archive_of(path, '{"format": 2, "states": {}}'),
-    "states that are no dict": lambda path: archive_of(path, [1, 2]),
-    "a state that is no dict": lambda path: archive_of(path, {"assigner": 3}),
+    "states that are not a dict": lambda path: archive_of(path, [1, 2]),
+    "a state that is not a dict": lambda path: archive_of(path, {"assigner": 3}),
 }
 
 
@@ -546,7 +546,7 @@ def owner(kind):
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("kind", ["assigner", "assigner of many", "payoff", "statistics"])
-def test_state_with_junk_in_any_entry_raises_or_is_harmless(kind):
+def test_state_with_any_invalid_entry_raises_or_loads_consistently(kind):
     for path in places(owner(kind).state_dict()):
         for junk in JUNK:
             loaded = owner(kind)

@@ -1,4 +1,4 @@
-"""Pins assignments for ever: whoever wrote down a seed can play the same matchups with any later version.
+"""Compares assignments with a golden file: a recorded seed gives the same matchups in every later version.
 
 If this test fails, the change under test is a breaking one: it reassigns the policies of runs that others have
 published or want to resume. Add cases freely; change or remove one only with a new major version.
@@ -48,7 +48,7 @@ EPISODES = [0, 10, 2**32]
 
 
 def assignments(rule, seed):
-    """Returns what every environment plays in every episode: one list of policies each, in order."""
+    """Returns the policies of every environment in every episode, one list each, in order."""
     indices = [i for i in ENV_INDICES if rule.num_envs is None or i < rule.num_envs]
     env_index, episode = np.repeat(indices, len(EPISODES)), np.tile(EPISODES, len(indices))
     return rule.assign(pm.Draw.at(seed, AGENTS, env_index, episode)).tolist()

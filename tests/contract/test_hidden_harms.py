@@ -1,5 +1,5 @@
-"""What nobody would notice at once: shared infos, warnings, threads that meet, global randomness that is used up."""
-# ruff: noqa: NPY002  # the old generators are what must not be touched
+"""Side effects that are easily missed: shared infos, warnings, races between threads, and global generators."""
+# ruff: noqa: NPY002  # tests that the global generators are not used
 
 import copy
 import os
@@ -29,7 +29,7 @@ RULES = [
 
 
 def season(name, rule, seed=0, episodes=6, pickled=True):
-    """Plays some episodes of everything that a run does, and returns who played."""
+    """Runs some episodes that use every feature, and returns their assignments."""
     env = wrapped(name, rule, seed=seed, env_index=3, resample_every=2)
     payoff, statistics = pm.Payoff(NUM_POLICIES, decay=0.9), pm.PolicyStatistics(NUM_POLICIES)
     outer = env if name == "single" else pm.record_results(env, payoff, statistics)
@@ -109,7 +109,7 @@ def alternating():
 
 
 def in_threads(*targets):
-    """Runs functions at the same time, to their ends."""
+    """Runs functions in parallel threads until all have returned."""
     threads = [threading.Thread(target=target) for target in targets]
     for thread in threads:
         thread.start()
@@ -178,7 +178,7 @@ class TestThreads:
 
     @pytest.mark.skipif(not hasattr(os, "fork"), reason="POSIX forks")
     @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-    def test_a_process_that_is_forked_while_a_thread_records_records_on(self):
+    def test_ledger_forked_while_a_thread_records_does_not_deadlock(self):
         payoff, over = pm.Payoff(2), threading.Event()
 
         def play():
@@ -217,17 +217,17 @@ class TestGlobalRandomness:
 
     @pytest.mark.parametrize("rule", RULES)
     @WRAPPERS
-    def test_run_works_while_global_generators_raise(self, name, rule, monkeypatch):
+    def test_run_with_raising_global_generators_succeeds(self, name, rule, monkeypatch):
         expected = season(name, rule)
 
         def raises(*arguments, **settings):
-            raise AssertionError("somebody uses the global generators")
+            raise AssertionError("the global generators were used")
 
         for module, holder in ((random, random._inst), (np.random, np.random.mtrand._rand)):
             for function in dir(module):
                 if getattr(getattr(module, function), "__self__", None) is holder:
                     monkeypatch.setattr(module, function, raises)
-        monkeypatch.setattr(np.random, "default_rng", raises)  # without a seed it is another run each time
+        monkeypatch.setattr(np.random, "default_rng", raises)  # an unseeded run would draw different entropy each time
         with pytest.raises(AssertionError):
             random.random()
         with pytest.raises(AssertionError):
@@ -235,7 +235,7 @@ class TestGlobalRandomness:
         assert season(name, rule) == expected
 
     @WRAPPERS
-    def test_entropy_comes_from_the_operating_system_alone(self, name):
+    def test_unseeded_run_reads_entropy_from_the_operating_system_only(self, name):
         seeds = set()
         for _ in range(3):
             random.seed(0), np.random.seed(0)

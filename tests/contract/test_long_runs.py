@@ -22,8 +22,8 @@ NUM_POLICIES = 5
 SEED = 11
 NUM_ENVS = 4  # of the drivers with many
 WARM, TRACED, SHORT, LONG = 500, 4_000, 10_000, 10**6  # episodes: before memory is looked at, then in all
-SLACK = 24_000  # bytes; one object an episode would be more, and so would a pointer to one
-PAGES = 8 * 2**20  # bytes that a process may grow by all the same
+SLACK = 24_000  # bytes; one object or pointer per episode would exceed it
+PAGES = 8 * 2**20  # bytes by which a process may still grow
 MEMORY = Path("/proc/self/statm")
 
 
@@ -151,7 +151,7 @@ def draws_up_to(episode):
 
 
 def expected_at(assigner, row=0):
-    """Returns the assignment that the contract has for the present episode of a row."""
+    """Returns the assignment of a row's current episode, computed from the contract."""
     episode = int(assigner.episode[row])
     drawn = episode if episode < WARMUP else max(WARMUP - 1, episode // EVERY * EVERY)
     draw = pm.Draw.at(SEED, assigner.agents, [row], [drawn])
@@ -166,12 +166,12 @@ def assert_exact(assigner):
 
 
 def resident():
-    """Returns the memory that this process holds, in bytes; 0 where the system does not tell."""
+    """Returns the memory that this process holds, in bytes; 0 if the system does not report it."""
     return int(MEMORY.read_text(encoding="ascii").split()[1]) * 4096 if MEMORY.exists() else 0
 
 
 @pytest.mark.parametrize("driver", DRIVERS)
-def test_memory_is_flat_and_the_cadence_exact_in_long_runs(driver, long_run):
+def test_long_run_keeps_memory_constant_and_cadence_exact(driver, long_run):
     run = driver(Counted())
     asked = run.assigner.mapping.asked
     run.play(WARM)
@@ -223,7 +223,7 @@ def at(driver, episode):
 
 @pytest.mark.parametrize("border", [2**31, 2**32, 2**53, 2**61], ids=["2**31", "2**32", "2**53", "2**61"])
 @pytest.mark.parametrize("driver", DRIVERS)
-def test_episodes_are_counted_past_the_ends_of_machine_words(driver, border):
+def test_episode_counters_at_machine_word_limits_are_exact(driver, border):
     run = at(driver, border - 10)
     if isinstance(run, Vector):
         run.env.reset()
@@ -240,7 +240,7 @@ def test_episodes_are_counted_past_the_ends_of_machine_words(driver, border):
 
 
 @pytest.mark.parametrize("doublings", [31, 32, 52])
-def test_games_are_counted_past_the_ends_of_machine_words(doublings):
+def test_game_counters_at_machine_word_limits_are_exact(doublings):
     """Up to 2**53, from where on not every integer is a float."""
     payoff, won = pm.Payoff(3), pm.Episode(policies=[0, 1], returns=[1.0, 0.25])
     payoff.record(won)
@@ -257,7 +257,7 @@ def test_games_are_counted_past_the_ends_of_machine_words(doublings):
 
 
 @pytest.mark.parametrize("border", [2**31, 2**32])
-def test_steps_and_episodes_of_a_policy_are_counted_past_the_ends_of_machine_words(border):
+def test_statistics_counters_at_machine_word_limits_are_exact(border):
     statistics = pm.PolicyStatistics(2, window=3)
     state = statistics.state_dict()
     state["episodes"] += border - 2

@@ -1,4 +1,4 @@
-"""The wrappers of Gymnasium's environments, single and vector, held against the model: see `test_model.py`."""
+"""Gymnasium's single and vector wrappers, compared with the model; see `tests/contract_model.py`."""
 
 import copy
 
@@ -80,7 +80,7 @@ class EnvMachine(Machine):
 
 
 class VectorMachine(Machine):
-    """A vector environment in any autoreset mode, with one or several rows an environment."""
+    """A vector environment in any autoreset mode, with one or several rows per environment."""
 
     is_vector = True
 
@@ -112,7 +112,7 @@ class VectorMachine(Machine):
         self.begun()
 
     def begun(self, envs=None):
-        """Begins episodes: no row has ended, and no agent has earned anything."""
+        """Begins episodes: no row has ended, and all returns are 0."""
         if envs is None:
             self.ends = np.zeros((self.num_envs, self.seats), bool)
             self.scores, self.playing = [None] * self.num_envs, set()
@@ -123,7 +123,7 @@ class VectorMachine(Machine):
             self.due.discard(env)
 
     def finish(self, env):
-        """Records what an environment has ended with, unless that has been done."""
+        """Records the finished episode of an environment, unless it is already recorded."""
         if env in self.playing:
             self.playing.discard(env)
             self.episodes.append(self.scores[env].episode(self.models[env].policy_ids))
@@ -253,7 +253,7 @@ class VectorMachine(Machine):
             self.end_episodes(by_hand, as_mask=truncated)
 
     def a_draw_failed(self):
-        """Some episodes are without one, so all must be reset."""
+        """A draw failed, so some episodes have no assignment and all environments must be reset."""
         for call in (lambda: self.env.step(np.zeros(self.env.num_envs, int)), lambda: self.policies.end_episodes([0])):
             with pytest.raises(ResetNeeded, match="before reset" if self.is_new else "the last reset or step failed"):
                 call()

@@ -1,4 +1,4 @@
-"""Every wrapper, under every mapping, held against a model of a few lines that is written from the contract alone.
+"""PettingZoo's wrappers under every mapping, compared with an independent model of the contract.
 
 Random environments (agents that die, respawn under their name, come late, never appear; infos empty, shared, missing,
 with foreign keys; errors thrown from `reset` and `step`) meet random calls. With `test_model_gymnasium.py` and
@@ -44,7 +44,7 @@ RESETS = st.fixed_dictionaries(
 
 
 class PettingZooMachine(Machine):
-    """One environment of several agents, who may be known beforehand or not."""
+    """One environment with several agents, with or without `possible_agents`."""
 
     @initialize(
         rule=RULES,
@@ -87,9 +87,9 @@ class PettingZooMachine(Machine):
             self.score = Score(live)
             self.look(result[0], live)
             if meanwhile is not None:
-                contract.turn(meanwhile)  # which touches nothing that has been drawn
+                contract.turn(meanwhile)  # which does not change drawn assignments
         elif was_reset:
-            self.reset_needed = True  # the environment is at a start that is no episode's
+            self.reset_needed = True  # the environment was reset, but no episode has begun
 
     def ended(self):
         """The model's episode is over."""
@@ -105,7 +105,7 @@ class PettingZooMachine(Machine):
         self.fresh([infos[agent] for agent in back])
 
     @invariant()
-    def who_plays_whom_is_what_the_model_says(self):
+    def assignments_equal_those_of_the_model(self):
         if hasattr(self, "models") and not self.is_new:
             assert self.env.policy_ids == self.models[0].policy_ids or self.reset_needed
 
@@ -198,7 +198,7 @@ class AECMachine(PettingZooMachine):
         self.look(None, after)
 
     def look(self, result, back):
-        for _ in range(2):  # whoever reads them
+        for _ in range(2):  # reading twice must not matter
             self.check_infos(self.env.infos, list(back))
         if back:
             info = self.env.last(observe=False)[-1]

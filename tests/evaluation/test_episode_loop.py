@@ -175,7 +175,7 @@ def test_episode_loop_error_of_reset_is_the_fault_of_the_environment():
     ("error", "text"),
     [(ValueError("a\nb"), "ValueError: a b"), (KeyError(), "KeyError"), (SystemExit(2), "sys.exit(2)")],
 )
-def test_errors_are_told_on_one_line(error, text):
+def test_error_text_of_any_error_is_one_line(error, text):
     assert told(error) == text
 
 
@@ -200,7 +200,7 @@ def test_episode_loop_agents_removed_with_the_last_step_have_ended():
         (0.25, 0.25, 0.5),
     ],
 )
-def test_outcome_moves_tell_different_actions_apart(action, equal, other):
+def test_outcome_moves_of_different_actions_differ(action, equal, other):
     def moves(*actions):
         outcome = Outcome()
         for each in actions:

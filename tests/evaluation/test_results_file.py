@@ -123,7 +123,7 @@ def test_entrant_with_other_contents_under_a_used_name_is_refused(tmp_path):
     before = path.read_bytes()
     pm.tournament(tictactoe_v3.env, entrants, results=path)
     weights.write_text("last")
-    with pytest.raises(ValueError, match=r"entrant 'v1' in version 'sha256 .*', got 'sha256 .*'; give other contents"):
+    with pytest.raises(ValueError, match=r"entrant 'v1' in version 'sha256 .*', got 'sha256 .*'; give changed"):
         pm.tournament(tictactoe_v3.env, entrants, results=path)
     entrants["v1"] = pm.Entrant(cli_bots.loads, weights, version="2")
     with pytest.raises(ValueError, match="got '2'"):

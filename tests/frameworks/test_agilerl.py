@@ -127,7 +127,7 @@ def test_population_of_three_learns_from_its_own_rows_only(make):
     assert (logits[2], updated[2]) == (0, 0)
 
 
-def test_wrappers_inside_the_vector_are_found_out(make):
+def test_wrapper_inside_the_vector_is_refused(make):
     fns = pm.env_fns(Mortal, NUM_ENVS, 4, seed=0)
     env = AsyncPettingZooVecEnv([partial(fn) for fn in fns])
     try:

@@ -45,7 +45,7 @@ def test_bare_and_wrapped_trajectories_are_identical_and_tags_change_when_it_res
     assert env.unwrapped.extras == {agent: {} for agent in AGENTS}, "the dicts of the environment are not written to"
 
 
-def test_an_agent_that_terminates_alone_ends_no_episode():
+def test_agents_that_terminate_in_different_steps_do_not_end_the_episode():
     env = make(2)
     env.reset(seed=0)
     first = env.policy_ids

@@ -117,7 +117,7 @@ def test_removed_module_is_not_used_by_a_running_episode(life):
     assert all(len(row.modules) <= 2 + 3 for row in life.rows)  # the capacity
 
 
-def test_results_are_those_of_whole_episodes_though_they_are_cut(life):
+def test_results_of_episodes_cut_into_chunks_are_those_of_whole_episodes(life):
     assert len(life.recorded) > 20
     assert {episode.returns for episode in life.recorded} <= {(float(n),) * 4 for n in range(5, 10)}
     assert {episode.lengths for episode in life.recorded} <= {(n,) * 4 for n in range(5, 10)}

@@ -196,7 +196,7 @@ def test_agent_removed_without_flags_has_terminated():
     assert play(env, act=always_acts(0))[2] == (True, False)
 
 
-def test_info_written_by_a_trainer_does_not_come_back():
+def test_info_modified_by_a_trainer_does_not_reach_the_next_step():
     class Gone(StubParallel):
         def step(self, actions):
             outcome = super().step(actions)
@@ -319,7 +319,7 @@ def test_weights_callable_is_called_once_at_construction():
 
 @pytest.mark.parametrize("api", ["parallel", "aec"])
 def test_fair_game_is_recorded_as_fair_if_played_out(api):
-    # Trap 37: recorded at the learner's death alone, those episodes are missing in which the others lived on.
+    # Results recorded only at the learner's end would omit the episodes in which the others continued.
     rates = {}
     for play_out in (True, False):
         payoff = pm.Payoff(2, prior=0.0)
@@ -346,7 +346,7 @@ def test_opponents_finish_the_episode_after_the_learners_end():
         assert len(inner.seen_actions) == 4
 
 
-def test_learner_that_returns_to_life_ends_its_episode():
+def test_learner_that_respawns_ends_its_episode():
     inner = StubParallel(live=[("a", "b"), ("b",), ("a", "b"), ("a", "b"), ()])
     env = learner_env(inner, mapping=FIRST)
     assert play(env, act=always_acts(0))[1] == [1.0 + 1.0]
@@ -436,13 +436,13 @@ def test_wrapper_between_that_resets_by_itself_raises():
     env = MultiEpisodeEnv(pm.wrap(rps_v2.env(max_cycles=1), moves, resample_every=1, seed=0), num_episodes=2)
     outside = pm.LearnerEnv(env, {1: always(0)})
     outside.reset()
-    with pytest.raises(ValueError, match="within an episode, got policy .: LearnerEnv goes inside"):
+    with pytest.raises(ValueError, match="within an episode, got policy .: put LearnerEnv inside"):
         outside.step(0)
 
 
 @pytest.mark.parametrize("make", [simple_spread_v3.env, simple_spread_v3.parallel_env])
 def test_wrapper_between_that_loses_tags_is_accepted(make):
-    # Trap 21: SuperSuit's frame_skip empties the infos of reset in AEC, and hands out those of other agents later.
+    # SuperSuit's frame_skip empties the infos of reset in AEC, and later returns those of other agents.
     env = learner_env(make(max_cycles=8))
     env = pm.LearnerEnv(frame_skip_v0(env.env, 2), {1: always(0)})
     for seed in range(4):
@@ -644,7 +644,7 @@ class Failing:
 
 
 @pytest.mark.parametrize("number", [1, 2, 3])  # before the learner's first turn, after it, and after its end
-def test_opponent_error_needs_a_reset(number):
+def test_step_after_an_opponent_error_raises_until_reset(number):
     turns = [("b", {}, ()), ("a", {"a": 1.0}, ()), ("b", {}, ()), ("a", {"a": 1.0}, ("a",)), ("b", {}, ("b",))]
     env, inner = scripted(turns, policies={1: Failing(number)})
     with pytest.raises(RuntimeError, match="no"):

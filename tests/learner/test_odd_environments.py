@@ -215,7 +215,7 @@ def test_agents_emptied_without_flags_have_terminated():
     assert env.step(0)[1:4] == (1.0, True, False)
 
 
-def test_aec_learner_that_returns_to_life_ends_its_episode():
+def test_aec_learner_that_respawns_ends_its_episode():
     class Revives(ScriptedAEC):
         def step(self, action):
             was_dead = self.terminations[self.agent_selection]
@@ -252,9 +252,9 @@ class KnowsLater(StubParallel):
 @pytest.mark.parametrize(
     ("unknown", "message"),
     [
-        ("spaces", "env must know the spaces of agent 'a', got KeyError: 'a'; reset it before"),
-        ("returns None", "env must know the spaces of agent 'a', got None; reset it before"),
-        ("agents", "env must have possible_agents.*; reset it before it is wrapped"),
+        ("spaces", "env must define the spaces of agent 'a', got KeyError: 'a'; reset it before"),
+        ("returns None", "env must define the spaces of agent 'a', got None; reset it before"),
+        ("agents", "env must have possible_agents.*; reset it before wrapping"),
     ],
 )
 def test_spaces_and_agents_known_after_a_reset_are_accepted_after_a_reset(unknown, message):

@@ -168,7 +168,7 @@ def test_outcomes_of_a_failed_step_are_dropped():
     assert observations.tolist() == [3, 3]  # no hands have been shown yet
 
 
-def test_a_prepared_environment_alone_is_the_environment():
+def test_prepared_environment_without_outcomes_steps_the_environment():
     (make,) = makers(ENVS["rock paper scissors"], {1: Network(), 2: Network()}, count=1)
     envs = make(), PreparedEnv(make())
     alone, ahead = ([env.reset(seed=3), env.step(0), env.step(1)] for env in envs)

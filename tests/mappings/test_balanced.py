@@ -41,7 +41,7 @@ def shares(rule, num_seats, block, seed=0):
 
 @pytest.mark.parametrize(("num_envs", "num_seats"), [(10, 1), (5, 2), (2, 5), (1, 10)])
 @pytest.mark.parametrize("block", [0, 1, 2, 3, 1000, 10**9])
-def test_ten_seats_with_weights_8_1_1_are_split_8_1_1(num_envs, num_seats, block):
+def test_shares_with_weights_8_1_1_of_ten_seats_are_8_1_1(num_envs, num_seats, block):
     # int(n * share) would lose seats: the figures of the defect in other codes.
     assert shares(Balanced(3, num_envs, [0.8, 0.1, 0.1]), num_seats, block) == [8, 1, 1]
 
@@ -120,7 +120,7 @@ def test_policies_mix_inside_an_environment():
     assert chisquare(np.bincount(policies[:, 0] * 4 + policies[:, 1], minlength=16)).pvalue > MIN_P
 
 
-def test_blocks_and_seeds_deal_differently():
+def test_deals_of_different_blocks_and_seeds_differ():
     rule = Balanced(4, 100)
     draws = [
         rule.assign(Draw.at(seed, list("ab"), range(100), [block * 10] * 100)) for seed in (0, 1) for block in (0, 1, 2)

@@ -1,4 +1,4 @@
-"""Focal: which seats are the learner's, and what the two parts draw."""
+"""`Focal`: the choice of focal seats, and the draws of both parts."""
 
 import itertools
 
@@ -62,14 +62,14 @@ def test_rotation_is_independent_of_the_policies():
 
 @pytest.mark.parametrize("rotate", [False, True])
 def test_focal_and_background_draw_for_their_own_seats(rotate):
-    # The focal rule has one policy a seat of its own, the background three for three: neither could serve four.
+    # Without replacement, the focal mapping serves one seat and the background three; neither could serve four.
     rule = Focal(Uniform([9], replace=False), Uniform([5, 6, 7], replace=False), rotate=rotate)
     PolicyAssigner(rule, AGENTS, seed=0)
     assert (np.sort(rule.assign(draw_of(100)), axis=1) == [5, 6, 7, 9]).all()
 
 
 class Place(PolicyMapping):
-    """Policy i in the i-th seat that it is asked about."""
+    """Assigns policy i to the i-th seat of each call."""
 
     def assign(self, draw):
         return np.broadcast_to(np.arange(draw.num_seats), (draw.num_envs, draw.num_seats))
@@ -80,7 +80,7 @@ class BlindPlace(Place):
 
 
 @pytest.mark.parametrize("place", [Place(), BlindPlace()], ids=["by name", "blind"])
-def test_both_parts_have_their_seats_in_seat_order(place):
+def test_focal_and_background_seats_are_in_seat_order(place):
     policies = Focal(place, place, num_focal=2).assign(draw_of(200))
     orders = {tuple(row) for row in policies.tolist()}
     assert orders == {(0, 1, 0, 1), (0, 0, 1, 1)}  # as 01 and 01 interleave, each in its order

@@ -1,4 +1,4 @@
-"""Which team or role an agent belongs to."""
+"""Groups: the team or role of each agent."""
 
 import pytest
 
@@ -42,7 +42,7 @@ def test_groups_come_in_the_order_of_their_first_seat(rule):
     assert list(groups.items()) == [("b", [0, 2]), ("a", [1])]
 
 
-def test_agents_may_be_any_keys_with_a_dict_or_function():
+def test_rule_as_dict_or_function_accepts_any_hashable_agents():
     assert seats_by_group("team_of", {(0, 1): 5, 7: 5}, ((0, 1), 7)) == {5: [0, 1]}
     assert seats_by_group("team_of", lambda agent: agent % 2, (0, 1, 2)) == {0: [0, 2], 1: [1]}
 
@@ -113,7 +113,7 @@ def test_prefix_of_names_without_a_number_at_their_end_raises(agents, unnumbered
 
 
 @pytest.mark.parametrize("mark", ["_", "", "-", " "])
-def test_prefix_makes_teams_of_any_size_whatever_stands_before_the_number(mark):
+def test_prefix_with_any_separator_groups_by_name(mark):
     agents = tuple(f"{team}{mark}{number}" for team, number in (("red", 0), ("red", 1), ("blue", 0)))
     assert seats_by_group("team_of", "prefix", agents) == {"red": [0, 1], "blue": [2]}
     assert len(set(PolicyAssigner(Teams(Uniform(1000)), agents, seed=0).begin_episodes()[0].tolist())) == 2

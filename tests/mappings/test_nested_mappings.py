@@ -1,4 +1,4 @@
-"""Mappings made of mappings: Shared, Teams, Roles, and whatever is nested in whatever."""
+"""Nested mappings: `Shared`, `Teams`, `Roles` and their combinations."""
 
 import os
 import pickle
@@ -103,7 +103,7 @@ class Side(str, Enum):
 
 
 @pytest.mark.parametrize("name", [Side.LEFT, np.str_("left")], ids=["enum", "numpy"])
-def test_equal_names_of_a_role_draw_equally(name):
+def test_roles_with_equal_names_get_equal_bits(name):
     plain = Roles({"left": Uniform(9)}, lambda agent: "left").assign(draw_of("abc", 50))
     _prefix.cache_clear()  # equal names are one entry, whichever came first
     other = Roles({name: Uniform(9)}, lambda agent: name).assign(draw_of("abc", 50))

@@ -15,7 +15,7 @@ AGENTS = ["a", "b", "c"]
 
 
 def window(rule, worker, block, seed=0):
-    """What a worker's environments play in a block, seen by asking for many seats."""
+    """The policies of a worker's environments in a block, drawn for many seats."""
     envs = range(worker * rule.envs_per_worker, (worker + 1) * rule.envs_per_worker)
     draw = Draw.at(seed, list(range(200)), envs, [block * 10] * rule.envs_per_worker)
     return set(rule.assign(draw).ravel().tolist())
@@ -87,7 +87,7 @@ def test_seeds_give_different_orders():
         assert sum(a == b for a, b in zip(orders[i], orders[i - 1], strict=True)) < 10
 
 
-def test_a_window_of_all_policies_stays_whole():
+def test_window_of_all_policies_never_changes():
     rule = PerWorker(3, 3, 1)
     assert set(rule.needed(0, 0, 7)) == {0, 1, 2}
     assert sorted(rule.needed(0, 0, 7, 1000)) == [0, 1, 2]

@@ -1,4 +1,4 @@
-"""RoundRobin: every matchup once a cycle, by however many environments."""
+"""`RoundRobin`: every matchup once per cycle, over any number of environments."""
 
 import itertools
 import tracemalloc

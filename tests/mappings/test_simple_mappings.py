@@ -1,4 +1,4 @@
-"""The simple rules: Uniform, Weighted, Fixed, ByEnvIndex, FromFunction, Shared, and what may be handed in as one."""
+"""The simple rules: Uniform, Weighted, Fixed, ByEnvIndex, FromFunction, Shared, and conversions to a mapping."""
 
 from dataclasses import dataclass, field, fields
 from functools import cached_property, partial

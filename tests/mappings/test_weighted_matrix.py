@@ -49,7 +49,7 @@ def test_row_of_a_matrix_draws_as_a_vector(rotate):
     np.testing.assert_array_equal(by_row, by_vector)
 
 
-# Policy i meets policy 10 + i alone: who was met tells by which row.
+# Policy i meets only policy 10 + i, so the opponent identifies the row.
 MARKED = Weighted(np.eye(6), policies=[10, 11, 12, 13, 14, 15])
 NAMES = ("x_0", "x_1", "y_0", "y_1")
 
@@ -185,7 +185,7 @@ def test_state_holds_the_row_that_the_draw_read_or_the_matrix_where_another_may_
     rule = around(Focal(Fixed(0), Weighted(lambda: matrix), rotate=False))
     assigner = PolicyAssigner(rule, None, seed=0)
     assigner.begin_episodes(agents=agents)
-    matrix[:] = np.eye(300)  # a ledger may hand out its own array
+    matrix[:] = np.eye(300)  # a ledger may return its own array
     assert assigner.state_dict()["draw"]["weights"] == [kept.tolist()]
     for one in (resumed(assigner, rule), assigner):
         one.add_agents(["c", "d"])
@@ -219,7 +219,7 @@ def test_late_agent_is_drawn_by_its_row_whatever_the_size_of_the_other_rows(huge
 
 
 @pytest.mark.parametrize("row", [0, 1])
-def test_draw_on_a_boundary_gives_the_upper_policy_with_weight(row):
+def test_draw_on_a_boundary_picks_the_next_policy_with_positive_weight(row):
     draw = draw_of().against(np.array([row]))
     draw.uniform = lambda stream=0: np.array([[0.0, 0.25, 0.5, 1 - 2**-53]])
     assert Weighted([[0, 1, 0, 1, 0], [1, 1, 1, 1, 0]]).assign(draw).tolist() == [[[1, 1, 3, 3], [0, 1, 2, 3]][row]]
@@ -232,14 +232,14 @@ def test_columns_are_policies_and_rows_are_focal_policies():
     assert rule.num_policies is None
 
 
-def test_weights_are_equal_to_the_same_weights_only():
+def test_weighted_equality_compares_the_weights():
     weights = lambda: [1, 1]  # noqa: E731
     assert Weighted(weights) == Weighted(weights)
     assert Weighted(weights) != Weighted(lambda: [1, 1])
     assert Weighted([1, 1]) != Uniform(2)
 
 
-def test_repr_of_a_large_matrix_is_short_and_tells_matrices_apart():
+def test_repr_of_a_large_matrix_is_short_and_unique():
     one, other = np.eye(40), np.eye(40)[::-1]
     assert len(repr(Weighted(one))) < 100
     assert repr(Weighted(one)) == repr(Weighted(one.tolist()))

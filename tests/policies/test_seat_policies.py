@@ -151,7 +151,7 @@ def test_predict_gets_tuple_masks_flat():
 
 
 @pytest.mark.parametrize("masked", [True, False])
-def test_predict_with_keyword_arguments_gets_all_that_exist(masked):
+def test_predict_with_kwargs_gets_every_available_argument(masked):
     policy = Everything()
     env, _ = against({1: policy}, steps=2, masked=masked)
     play(env)
@@ -167,7 +167,7 @@ def test_functions_and_predictors_act_together():
     assert [[int(actions[agent]) for agent in "acd"] for actions in inner.actions] == [[0, 5, 0], [0, 5, 1], [0, 5, 2]]
 
 
-def test_replaced_policies_are_not_asked():
+def test_replaced_policies_are_not_called():
     first, second = Recorder(), Counts()
     env, inner = against({1: first}, steps=2)
     play(env)

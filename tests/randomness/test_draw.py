@@ -1,4 +1,4 @@
-"""Draws: what a mapping sees, and which bits each seat has."""
+"""`Draw`: the input of a mapping, and the bits of each seat."""
 
 import subprocess
 import sys

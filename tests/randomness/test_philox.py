@@ -68,7 +68,7 @@ def test_scattered_counters_in_any_number_give_the_words_of_each(count):
 
 
 @pytest.mark.parametrize("count", [100, 400])
-def test_a_run_that_is_broken_by_an_episode_alone_gives_the_words_of_each(count):
+def test_run_interrupted_by_another_episode_gives_the_words_of_each(count):
     env_index = np.arange(count)
     episode = np.where(env_index < 50, 3, 4)
     words = Source(0).words(env_index, 0, episode, 0)

@@ -44,7 +44,7 @@ def test_episode_is_recorded_with_its_policies_and_returns_in_every_mode(mode, f
     assert [(e.policies, e.returns) for e in played[1:]] == [(policies(1, 1), (2.0 * steps,) * 3)]
 
 
-def test_lengths_stop_and_returns_go_on_when_an_agent_ends_early():
+def test_agent_that_ends_early_stops_its_length_but_not_its_return():
     env, played = recorded(1, [[(0, "red")], [], [(0, "blue"), (0, "green")]])
     env.reset()
     for _ in range(3):
@@ -52,7 +52,7 @@ def test_lengths_stop_and_returns_go_on_when_an_agent_ends_early():
     assert [(e.lengths, e.returns) for e in played] == [((1, 3, 3), (3.0, 3.0, 3.0))]
 
 
-def test_nan_rewards_of_dead_agents_are_zero_and_of_live_ones_an_error():
+def test_nan_reward_of_a_dead_agent_is_zero_and_of_a_live_one_raises():
     env, played = recorded(1, [[(0, "red")], [(0, "blue"), (0, "green")], everyone(0)])
     env.reset()
     env.step(0)
@@ -167,7 +167,7 @@ def test_rewards_with_gradients_are_summed_without_them():
     assert [e.returns for e in played] == [(1.0, 1.0, 1.0)]
 
 
-def test_copy_goes_on_as_the_original():
+def test_copy_continues_as_the_original():
     env, played = recorded(2, [[], everyone(0), everyone(0, 1)])
     env.reset()
     env.step(0)
@@ -233,7 +233,7 @@ class Truncating:
         return observations, rewards, terminations, {a: flags | True for a, flags in truncations.items()}, infos
 
 
-def test_flags_that_a_wrapper_between_changes_are_read():
+def test_flags_changed_by_a_wrapper_in_between_are_read():
     played = []
     env = Truncating(pm.wrap(ScriptedSimulator(2, mode="Disabled"), 5, seed=0))
     env = pm.record_results(env, played.append)

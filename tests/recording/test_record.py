@@ -517,7 +517,7 @@ class TestStacks:
         played = []
         play_parallel(MultiEpisodeParallelEnv(pm.record_results(make(), played.append), 3))
         assert len(played) == 3
-        with pytest.raises(ValueError, match="record_results goes inside a wrapper that resets"):
+        with pytest.raises(ValueError, match="put record_results inside the wrapper that resets"):
             play_parallel(pm.record_results(MultiEpisodeParallelEnv(make(), 3), played.append))
 
     def test_assigner_is_found_through_a_recorder(self):
@@ -548,7 +548,7 @@ class TestErrors:
     def test_first_step_without_a_policy_wrapper_raises(self, make):
         env = pm.record_results(make(), pm.Payoff(2))
         env.reset()
-        with pytest.raises(ValueError, match=r"infos of agent 'player_0' must have the key 'policy_id'.*goes around"):
+        with pytest.raises(ValueError, match=r"infos of agent 'player_0' must have the key 'policy_id'.*call record"):
             env.step(0 if hasattr(env, "agent_iter") else {"player_0": 0, "player_1": 0})
 
     def test_agent_without_a_tag_that_never_acts_raises_at_the_end(self):

@@ -50,7 +50,7 @@ def record_episodes(payoff, rng, episodes, seats, team_size, skill):
 
 
 def contract(episode):
-    """The games of an episode, word by word and with exact numbers: {(i, j): sign} for every ordered pair."""
+    """The games of an episode by the literal definition, in exact numbers: {(i, j): sign} per ordered pair."""
     seats = range(len(episode.policies))
     mean = {}
     for side in episode.sides:

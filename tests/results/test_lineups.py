@@ -105,7 +105,7 @@ class TestBudget:
             resumed.record(episode)
         assert same(resumed, recorded(played))
 
-    def test_trimming_without_room_for_one_lineup_keeps_none(self, monkeypatch):
+    def test_trimming_below_one_lineup_keeps_none(self, monkeypatch):
         monkeypatch.setattr(module, "BUDGET", 10)
         payoff = recorded(random_episodes(3))
         assert payoff.state_dict()["lineups"].size == 0

@@ -38,7 +38,7 @@ class TestCounts:
         assert payoff.decayed.wins[0, 1] == pytest.approx(losses * 0.99**100)
         assert payoff.decayed.games[0, 1] == pytest.approx((1.0 - 0.99**200) / 0.01)
 
-    def test_decayed_counts_fade_by_games_of_their_pair_only(self):
+    def test_decayed_counts_decay_with_games_of_their_pair_only(self):
         payoff = ledger([WIN], num_policies=3, decay=0.5)
         payoff.record(pm.Episode([0, 2], WIN))
         payoff.record(pm.Episode([0, 1], WIN, sides=["r", "r"]))  # no game: they were on one side
@@ -248,7 +248,7 @@ class TestScalars:
 
 class TestForgetting:
     @pytest.mark.parametrize("settings", [{}, {"decay": 0.9}])
-    def test_forgotten_policy_is_as_new_and_the_others_stay(self, settings):
+    def test_forget_clears_one_policy_and_keeps_the_others(self, settings):
         payoff = ledger([WIN, DRAW], num_policies=4, **settings)
         payoff.record(pm.Episode([0, 2], LOSS))
         payoff.record(pm.Episode([1, 2, 3], [2.0, 1.0, 0.0]))

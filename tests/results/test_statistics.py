@@ -74,7 +74,7 @@ class TestStatistics:
             statistics.record(pm.Episode([0, 2], WIN))
         assert statistics.episodes.tolist() == [0, 0]
 
-    def test_forgotten_policy_is_as_new_and_the_others_stay(self):
+    def test_forget_clears_one_policy_and_keeps_the_others(self):
         statistics = pm.PolicyStatistics(2)
         statistics.record(pm.Episode([0, 1], [2.0, 3.0], [4, 5]))
         statistics.forget(0)

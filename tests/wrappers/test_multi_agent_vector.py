@@ -274,7 +274,7 @@ class TestAssignments:
 
 class TestState:
     @pytest.mark.parametrize("clone", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
-    def test_copy_goes_on_as_the_original(self, clone):
+    def test_copy_continues_as_the_original(self, clone):
         env = wrapped(2, [[], everyone(0), everyone(0, 1)])
         env.reset()
         env.step(0)

@@ -88,7 +88,7 @@ class Batch(gymnasium.vector.VectorEnv):
         return np.zeros(2), self.rewards, np.ones(2, bool), np.zeros(2, bool), {}
 
 
-def test_vector_rewards_of_one_column_are_numbers_and_of_two_are_refused():
+def test_vector_rewards_with_two_columns_are_refused_and_with_one_accepted():
     episodes = []
     env = pm.record_results(pm.wrap(Batch((np.zeros(2), {})), 4, seed=0, autoreset_mode="SameStep"), episodes.append)
     env.reset()
@@ -101,7 +101,7 @@ def test_vector_rewards_of_one_column_are_numbers_and_of_two_are_refused():
 
 
 @pytest.mark.parametrize("sink", [pm.Payoff(4), pm.Payoff(4).record])
-def test_payoff_of_rows_that_may_be_environments_is_refused(sink):
+def test_payoff_for_rows_without_agents_is_refused(sink):
     with pytest.raises(ValueError, match="agents must be given for a Payoff"):
         pm.record_results(pm.wrap(Batch(None), 4, seed=0, autoreset_mode="SameStep"), sink)
 
@@ -135,7 +135,7 @@ def test_focal_without_a_seat_for_its_background_is_refused():
 @pytest.mark.parametrize("around", [lambda env: pm.wrap(env, 4), lambda env: pm.record_results(env, print)])
 def test_supersuit_processes_without_agents_are_refused(around):
     env = Batch(None)
-    env.idx_starts = [0, 1, 2]  # as SuperSuit's processes have, which do not tell their agents
+    env.idx_starts = [0, 1, 2]  # as in SuperSuit's process pool, which hides the agents
     with pytest.raises(ValueError, match="agents must be given for environments in processes"):
         around(env)
 

@@ -49,7 +49,7 @@ def test_episode_has_the_policy_of_its_block():
     assert episodes(env, 6) == expected
 
 
-def test_warmup_episodes_resample_each():
+def test_warmup_resamples_in_each_episode():
     env = wrapped(seed=5, resample_every=10, warmup_episodes=3)
     assert episodes(env, 5) == [by_numpy(5, 0, e, 1000) for e in (0, 1, 2, 2, 2)]
 

@@ -18,7 +18,7 @@ def spread(**settings):
 
 
 def drawn(seed, env_index, episode):
-    """Returns what three agents play in an episode, computed without any environment."""
+    """Returns the policies of three agents in an episode, computed without an environment."""
     draw = pm.Draw.at(seed, range(3), [env_index], [episode], resample_every=1)
     return pm.Uniform(1000).assign(draw)[0].tolist()
 
@@ -55,7 +55,7 @@ class TestMarkovVectorEnv:
         assert tags(infos) == drawn(seed=0, env_index=0, episode=1)
 
     def test_tag_read_before_the_step_belongs_to_the_reward(self):
-        """Each policy's return is held against the same episodes played without vectors."""
+        """Compares each policy's return with the same episodes played without a vector environment."""
         plain, returns = spread(seed=0), {}
         for seed in (1, None):
             plain.reset(seed=seed)

@@ -1,4 +1,4 @@
-"""Traps in Gymnasium's interface, each seen to bite: what a wrapper that names policies has to know about it."""
+"""Pitfalls of Gymnasium's interface, each reproduced, and how the policy wrappers handle them."""
 
 import gymnasium
 import numpy as np
@@ -50,7 +50,7 @@ class TestVectorInfosWithoutEntry:
         assert infos["policy_id"].tolist() == [3, 100]
         assert type(inside.envs[0].reset()[1]["policy_id"]) is int
 
-    def test_large_policy_after_a_small_one_is_not_cut_off(self):
+    def test_policy_id_larger_than_earlier_ones_is_not_truncated(self):
         infos = SyncVectorEnv(pm.env_fns(Countdown, 2, pm.ByEnvIndex([1, 2**31 - 1]))).reset()[1]
         assert infos["policy_id"].tolist() == [1, 2**31 - 1]
 
@@ -91,7 +91,7 @@ class TestAsyncWithoutSharedMemory:
         env.close()
         return infos
 
-    def test_double_reset_is_one_episode_outside_and_two_inside(self):
+    def test_async_double_reset_counts_once_outside_and_twice_inside(self):
         infos = self.resets_after_an_end_an_explicit_reset_and_a_step(shared_memory=False)
         if infos["resets"] == [2]:
             pytest.skip("this version of Gymnasium resets once")
@@ -129,7 +129,7 @@ class TestWrappersHideAttributes:
     def test_get_wrapper_attr_finds_policy_ids(self):
         env = TimeLimit(RecordEpisodeStatistics(pm.wrap(Countdown(), 1000, seed=0)), 5)
         assert not hasattr(env, "policy_ids")
-        assert not env.has_wrapper_attr("policy_ids")  # before the first reset there is none
+        assert not env.has_wrapper_attr("policy_ids")  # undefined before the first reset
         _, info = env.reset()
         assert env.get_wrapper_attr("policy_ids") == info["policy_id"]
         env.get_wrapper_attr("set_mapping")(pm.Fixed(7), now=True)
@@ -194,6 +194,6 @@ def one_step():
 
 
 def by_episode(episode):
-    """What environment 0 plays at an episode, by an assigner that does nothing else."""
+    """The policies of environment 0 in an episode, from a separate assigner."""
     assigner = pm.PolicyAssigner(1000, ["agent_0"], seed=0, resample_every=1)
     return [int(assigner.begin_episodes()[0, 0]) for _ in range(episode + 1)][-1]

@@ -1,4 +1,4 @@
-"""Traps in PettingZoo's interface, each seen to bite: what a wrapper that names policies has to know about it."""
+"""Pitfalls of PettingZoo's interface, each reproduced, and how the policy wrappers handle them."""
 
 import pickle
 from types import MappingProxyType
@@ -71,7 +71,7 @@ GENERATED = [
 
 
 def one_for_all(agents):
-    """Returns infos as some environments hand them out: one dict for everyone."""
+    """Returns one dict shared by all agents, as some environments do."""
     info = {}
     return dict.fromkeys(agents, info)
 
@@ -208,7 +208,7 @@ class TestGeneratedAgents:
 
     @staticmethod
     def play(env):
-        """Plays until agents have come late, checks every tag, and returns who was there at first."""
+        """Plays until agents have come late, checks every tag, and returns the agents of the first step."""
         for seed in range(20):
             result = env.reset(seed=seed)
             first = dict(env.policy_ids)
@@ -337,7 +337,7 @@ class TestMultiEpisodeEnv:
 
     @staticmethod
     def history(env, wrapper):
-        """Plays three episodes in one; returns what the assigner knew at each new assignment, and the tags seen."""
+        """Plays three episodes in one; returns the assigner's state at each new assignment, and the observed tags."""
         known, seen = [], []
 
         def look(infos):
@@ -503,7 +503,7 @@ class TestFindAssignerThroughConverters:
 
 
 class TestPickledEzPickleEnvironments:
-    """EzPickle makes it anew, while what a wrapper knows survives; so the next reset decides."""
+    """EzPickle recreates the environment but keeps the wrapper's state, so the episode begins at the next reset."""
 
     @pytest.mark.parametrize("played", [0, 1, 3])
     def test_pickled_copy_continues_at_its_next_reset(self, played):

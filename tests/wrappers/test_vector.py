@@ -30,7 +30,7 @@ def scripted(num_envs, ends=(), mode=NEXT_STEP, mapping=10**6, infos=None, fail_
 
 
 def table(num_envs, agents=("agent_0",), episodes=8, mapping=10**6, seed=0, resample_every=1):
-    """What each row plays at each episode, `[episode][row]`, as separate assigners of one environment draw it."""
+    """The policy of each row in each episode, `[episode][row]`, as drawn by one assigner per environment."""
     rows = []
     for index in range(num_envs):
         one = pm.PolicyAssigner(mapping, agents, seed=seed, env_index=index, resample_every=resample_every)
@@ -62,7 +62,7 @@ class TestModes:
         env.reset()
         assert [ids(env.step(0)[4]) for _ in range(4)] == [at(drawn, [e]) for e in (0, 1, 1, 2)]
 
-    def test_same_step_infos_have_the_new_tag_and_final_info_the_old(self):
+    def test_same_step_tags_infos_with_the_new_and_final_info_with_the_old_policy(self):
         env, drawn = scripted(3, [[1], [1, 2], []], SAME_STEP), table(3)
         env.reset()
         infos = env.step(0)[4]
@@ -153,7 +153,7 @@ class TestModes:
             env.reset()
         assert env.assigner.episode.tolist() == [-1]
 
-    def test_gymnasium_without_modes_resets_in_the_next_step(self, monkeypatch):
+    def test_gymnasium_1_0_without_modes_uses_next_step(self, monkeypatch):
         monkeypatch.delattr(gymnasium.vector, "AutoresetMode", raising=False)
         env, drawn = scripted(1, [[0], []], declared=False), table(1)
         assert ids(env.reset()[1]) == at(drawn, [0])
@@ -162,7 +162,7 @@ class TestModes:
 
 
 class TestAgreement:
-    """Wrappers inside a vectoriser and one wrapper outside it tell the same."""
+    """Wrappers inside a vectorizer and one wrapper outside it report the same policies."""
 
     VECTORISERS = {  # noqa: RUF012
         "sync": SyncVectorEnv,
@@ -404,7 +404,7 @@ class TestGroups:
 
 
 class TestListInfos:
-    """SuperSuit's vectors: a list with a dict a row, and a reset in the step that ends an episode."""
+    """SuperSuit's vectors: a list with one dict per row, and a reset in the step that ends an episode."""
 
     @staticmethod
     def concat(make, count, num_cpus=0, black_death=False):
@@ -737,7 +737,7 @@ def test_reset_mask_is_seen_by_wrappers_inside():
 
 
 class Rows(ScriptedVector):
-    """Returns the rows that `rows` names, as an environment does that is asked for part of its batch."""
+    """Returns the rows in `rows`, like an environment that returns part of its batch."""
 
     rows = (0, 1, 2, 3)
 

@@ -1,4 +1,4 @@
-"""`RowPolicies` against a model that keeps each environment for itself, in plain lists."""
+"""`RowPolicies`, compared with a model that holds each environment separately in plain lists."""
 
 import numpy as np
 import pytest
@@ -37,7 +37,7 @@ class Model:
         return drawn if self.forced is None else [d if f < 0 else f for d, f in zip(drawn, self.forced, strict=True)]
 
     def after_step(self, mode, ended):
-        """Returns who played the episode that this step ended and already began anew, if it did."""
+        """Returns the policies of the episode that this step ended, if it also began the next one."""
         if mode is Autoreset.NEXT_STEP and self.over:
             self.begin()
         self.ended = [before or now for before, now in zip(self.ended, ended, strict=True)]

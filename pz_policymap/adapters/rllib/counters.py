@@ -15,7 +15,7 @@ State = dict[str, Any]
 class EpisodeCounters(ConnectorV2):
     """A connector that does not change the data. RLlib merges, broadcasts and saves the states of connectors.
 
-    It must be the first connector: RLlib finds the states to merge by their position. A process trusts its own count
+    It must be the first connector: RLlib finds the states to merge by their position. A process uses its own count
     for episodes that it has begun itself, because broadcasts arrive late, and the received count for all others. After
     a checkpoint is restored, its lower numbers replace both.
 

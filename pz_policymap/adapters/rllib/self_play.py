@@ -62,8 +62,8 @@ class SelfPlay:
         pool: The pool; learners and fixed policies are modules with these names.
         payoff: The ledger.
         team_of: As in `record_results`: agents of a team win and lose together.
-        score: A function from the returns of an episode, agent -> return, and an empty dict to the numbers that decide
-            who has won. None: the returns.
+        score: `score(returns, {}) -> {agent: number}` decides the winner of an episode from the returns by agent.
+            None: the returns.
     """
 
     def __init__(

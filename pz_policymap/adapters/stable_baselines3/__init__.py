@@ -17,7 +17,7 @@
 from importlib.util import find_spec
 
 if find_spec("stable_baselines3") is None:
-    raise ImportError("pz_policymap.adapters.stable_baselines3 needs it: pip install 'stable-baselines3>=2.9'")
+    raise ImportError("this adapter needs Stable-Baselines3: pip install 'stable-baselines3>=2.9'")
 
 from pz_policymap.adapters.stable_baselines3.self_play import SelfPlay as SelfPlay
 from pz_policymap.adapters.stable_baselines3.self_play import SelfPlayEnv as SelfPlayEnv

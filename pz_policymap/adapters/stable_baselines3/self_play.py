@@ -98,7 +98,7 @@ class SelfPlay(BaseCallback):
                 f"fixed policy a share, which is met until the first snapshot"
             )
         self.policies = {names[name]: policy for name, policy in policies.items()}
-        self._changed = False  # whether the environments lack changes of `policies`
+        self._changed = False  # whether `policies` changed since it was sent to the environments
         self._updated_at: int | None = None
         self._updates = 0
 
@@ -147,7 +147,7 @@ class SelfPlay(BaseCallback):
         if (isinstance(normalized, VecNormalize) and normalized.norm_obs) or (
             changed and not is_vecenv_wrapped(venv, VecTransposeImage)
         ):
-            raise ValueError(f"env must not change observations, which opponents do not see changed, got {venv}")
+            raise ValueError(f"env must not change observations, because opponents receive the originals, got {venv}")
 
     def _on_rollout_start(self) -> None:
         if self._updated_at is None or self.num_timesteps - self._updated_at >= self.update_every:
@@ -225,7 +225,7 @@ class SelfPlay(BaseCallback):
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Writes a whole file or none."""
+    """Writes a file atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     with beside.open("wb") as file:
