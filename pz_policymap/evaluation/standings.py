@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pz_policymap.results.episode import Episode
+from pz_policymap.results.intervals import ratio_sums
 from pz_policymap.results.payoff import Payoff
 
 Vector = NDArray[np.float64]
@@ -73,24 +74,16 @@ def mean_returns(episodes: Iterable[Episode], clusters: Iterable[Hashable], num_
         clusters: A label per episode; episodes with equal labels are one unit.
         num_policies: Size of the population.
     """
-    numbers: dict[Hashable, int] = {}
-    rows: dict[tuple[int, int], tuple[float, int]] = {}  # by policy and cluster: sum and number of episodes
+    sums: list[dict[Hashable, tuple[float, int]]] = [{} for _ in range(num_policies)]  # and number of episodes
     for episode, cluster in zip(episodes, clusters, strict=True):
-        number = numbers.setdefault(cluster, len(numbers))
         seats: dict[int, list[float]] = {}
         for policy, value in zip(episode.policies, episode.returns, strict=True):
             seats.setdefault(policy, []).append(value)
         for policy, values in seats.items():
-            total, count = rows.get((policy, number), (0.0, 0))
-            rows[policy, number] = total + math.fsum(values) / len(values), count + 1
-    policies = np.array([policy for policy, _ in rows], np.int64)
-    totals, counts = np.array(list(rows.values())).reshape(-1, 2).T
-    units = np.bincount(policies, minlength=num_policies).astype(np.float64)
-    episodes_of = np.bincount(policies, counts, minlength=num_policies)
-    means = np.full(num_policies, np.nan)
-    np.divide(np.bincount(policies, totals, minlength=num_policies), episodes_of, out=means, where=units > 0)
-    squares = np.bincount(policies, (totals - means[policies] * counts) ** 2, minlength=num_policies)
-    errors = np.full(num_policies, np.nan)
-    few = units < 2
-    np.divide(np.sqrt(squares * units / np.where(few, 1, units - 1)), episodes_of, out=errors, where=~few)
+            total, count = sums[policy].get(cluster, (0.0, 0))
+            sums[policy][cluster] = total + math.fsum(values) / len(values), count + 1
+    tables = [np.array(list(by_cluster.values()), np.float64).reshape(-1, 2) for by_cluster in sums]
+    rows = [np.concatenate(ratio_sums(table[:, :1], table[:, 1:])) for table in tables]
+    means, totals, squares, units = np.array(rows).T
+    errors = np.divide(np.sqrt(squares), totals, out=np.full(num_policies, np.nan), where=units > 1.0)
     return MeanReturns(means, errors, units)
