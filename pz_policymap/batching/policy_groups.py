@@ -78,6 +78,9 @@ class PolicyGroups:
         self._order: Rows = order[: self._limits[-1]]  # the active rows, policy by policy
         self._indices: dict[Any, Any] = {}  # index arrays by device
 
+    def __repr__(self) -> str:
+        return f"PolicyGroups(num_rows={self.num_rows}, policies={list(self.policies)})"
+
     def __len__(self) -> int:
         return len(self.policies)
 

@@ -65,6 +65,9 @@ class RecurrentState:
             self._storage.setdefault(self._layouts[policy], mapped(lambda leaf: _empty(leaf, count), state))
         self._owner = np.full(count, -1, np.int64)  # the policy whose state a row holds; -1: its episode has just begun
 
+    def __repr__(self) -> str:
+        return f"RecurrentState(num_rows={len(self._owner)}, policies={sorted(self._initial)})"
+
     def __contains__(self, policy: int) -> bool:
         return policy in self._initial
 

@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from pz_policymap.learner.episodes import Asking, Result
+from pz_policymap.learner.global_generators import IsolatedRandomness
 from pz_policymap.policies.predict import Ask
 from pz_policymap.policies.seat_policies import actions_of
 
 
-def answered(asking: Asking[Result]) -> Result:
-    """Returns the result of a generator, whose questions the policies answer as they come."""
+def answered(asking: Asking[Result], isolated: IsolatedRandomness | None = None) -> Result:
+    """Returns the result of a generator, whose questions the policies answer as they come.
+
+    Args:
+        asking: The generator.
+        isolated: The global generators to use meanwhile; None: they stay.
+    """
     actions: Any = None
-    while True:
-        try:
-            asks = asking.send(actions)
-        except StopIteration as end:
-            result: Result = end.value
-            return result
-        actions = actions_of(asks)  # outside the `try`, since a policy may raise StopIteration, too
+    with nullcontext() if isolated is None else isolated.in_place():
+        while True:
+            try:
+                asks = asking.send(actions)
+            except StopIteration as end:
+                result: Result = end.value
+                return result
+            actions = actions_of(asks)  # outside the `try`, since a policy may raise StopIteration, too
 
 
 def answered_together(askings: Sequence[Asking[Result]]) -> list[Result]:

@@ -17,15 +17,14 @@ from typing_extensions import override
 from pz_policymap.arguments import MAX_INDEX, boolean, integer
 from pz_policymap.batching.act import mask_of
 from pz_policymap.learner.answers import answered
-from pz_policymap.learner.episodes import Asking, Result, episodes_of
+from pz_policymap.learner.episodes import Asking, episodes_of
 from pz_policymap.learner.global_generators import IsolatedRandomness
-from pz_policymap.learner.seats import common_spaces, possible_seats
+from pz_policymap.learner.seats import LearnerSeats, possible_seats
 from pz_policymap.mappings.conversion import MappingLike, as_mapping
 from pz_policymap.policies.action_masks import flat_mask, without_mask
 from pz_policymap.policies.seat_policies import SeatPolicies
-from pz_policymap.recording.finished import FINISHED
+from pz_policymap.recording.finished import Unreported
 from pz_policymap.recording.record import recorders_in
-from pz_policymap.results.episode import Episode
 from pz_policymap.wrappers.find import find_policy_wrapper
 from pz_policymap.wrappers.pettingzoo_tags import Info
 
@@ -71,10 +70,7 @@ class LearnerEnv(gymnasium.Env[Any, Any]):
             reproducible, takes about 0.1 ms per step, and holds in a process that draws in one thread.
 
     Attributes:
-        env: As given.
-        learner: As given.
-        play_out: As given.
-        isolate_randomness: As given.
+        env, learner, play_out, isolate_randomness: As given.
 
     Raises:
         TypeError: If an argument has the wrong type.
@@ -117,9 +113,9 @@ class LearnerEnv(gymnasium.Env[Any, Any]):
         self._opponents = SeatPolicies(policies, env.action_space)
         self._episodes = episodes_of(env, self._wrapper, self._opponents, self.learner)
         assigner = self._wrapper.assigner
-        self._seats = possible_seats(assigner.mapping, assigner, self.learner)
+        self._seats = LearnerSeats(env, possible_seats(assigner.mapping, assigner, self.learner))
         # Copies, so that sampling by a trainer does not change the samples of opponents.
-        self.observation_space, self.action_space = copy.deepcopy(common_spaces(env, self._seats))
+        self.observation_space, self.action_space = copy.deepcopy(self._seats.spaces)
         self.metadata = {"render_modes": [], **env.metadata}
         self.render_mode = getattr(env, "render_mode", None)
         self.isolate_randomness = boolean("isolate_randomness", isolate_randomness)
@@ -128,8 +124,14 @@ class LearnerEnv(gymnasium.Env[Any, Any]):
         self._episode = 0  # number of episodes since the last seed
         self._observes_numbers = isinstance(self.observation_space, Discrete)
         self._playing = False
-        self._recorder = next(recorders_in(env), None)
-        self._finished: tuple[Episode, ...] = ()  # those that no info has reported yet
+        self._unreported = Unreported(next(recorders_in(env), None))
+
+    def __repr__(self) -> str:
+        inner = str(self.env)
+        inner = inner if inner.startswith("<") else f"<{inner}>"
+        return f"<{type(self).__name__}{inner}, learner={self.learner}>"
+
+    __str__ = __repr__
 
     @property
     def agent(self) -> Any:
@@ -151,6 +153,12 @@ class LearnerEnv(gymnasium.Env[Any, Any]):
         """
         policy_ids: dict[Any, int] = self._wrapper.policy_ids
         return policy_ids
+
+    @property
+    def policies_in_use(self) -> set[int]:
+        """The policies of the draw in force and of the running episode, the learner included."""
+        in_use: set[int] = self._wrapper.policies_in_use
+        return in_use
 
     def set_policies(self, policies: Mapping[int, Any] | Sequence[Any]) -> None:
         """Uses other policies from the next reset on; the running episode is finished by the old ones.
@@ -178,10 +186,22 @@ class LearnerEnv(gymnasium.Env[Any, Any]):
             TypeError, ValueError: As in the constructor; the old mapping stays then.
         """
         rule = as_mapping(mapping)
-        seats = [*self._seats, *possible_seats(rule, self._wrapper.assigner, self.learner)]
-        common_spaces(self.env, seats)
+        self._seats.include(possible_seats(rule, self._wrapper.assigner, self.learner))
         self._wrapper.set_mapping(rule, now)
-        self._seats = list(dict.fromkeys(seats))
+
+    def state_dict(self) -> dict[str, Any]:
+        """Returns the state of the assignments, for `pm.save`; an episode that is running is repeated when resumed."""
+        state: dict[str, Any] = self._wrapper.assigner.state_dict(unfinished=self._playing)
+        return state
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Resumes the assignments of a state, and pins their seed; the next call must be `reset`.
+
+        Raises:
+            TypeError, ValueError: If the state does not fit; nothing has changed then.
+        """
+        self._wrapper.load_state_dict(state)
+        self._playing = False
 
     def action_masks(self) -> NDArray[np.bool_]:
         """Returns the actions that the learner may choose now, one boolean per action; all if there is no mask.
@@ -208,7 +228,8 @@ class LearnerEnv(gymnasium.Env[Any, Any]):
             ValueError: If the learner does not control exactly one seat, if that seat has other spaces, or if a
                 thousand episodes in a row end before its first turn.
         """
-        return self._answered(self.resetting(seed, options))
+        asking = self.resetting(seed, options)  # which may replace the generators
+        return answered(asking, self._generators)
 
     def resetting(self, seed: int | None = None, options: Info | None = None) -> Asking[tuple[Any, Info]]:
         """Returns a generator that does the same as `reset`, and yields the questions to opponents."""
@@ -228,11 +249,11 @@ class LearnerEnv(gymnasium.Env[Any, Any]):
         for _ in range(_MOST_EPISODES):
             self._episode += 1
             episodes.begin(seed, options, (opponent_seed, self._episode))
-            self._check_seat(episodes.agent)
+            self._seats.include([episodes.agent])
             if (yield from episodes.play((), self.play_out)):
                 self._playing = True
                 return self._seen()
-            self._collect()
+            self._unreported.collect()
             seed = None
         raise ValueError(f"env must give the learner a turn, got {_MOST_EPISODES} episodes in a row without one")
 
@@ -243,7 +264,7 @@ class LearnerEnv(gymnasium.Env[Any, Any]):
         Raises:
             ResetNeeded: If no episode is running: before the first reset, after the end, or after an error.
         """
-        return self._answered(self.stepping(action))
+        return answered(self.stepping(action), self._generators)
 
     def stepping(self, action: Any) -> Asking[tuple[Any, float, bool, bool, Info]]:
         """Does the same as `step`, as a generator that yields the questions to opponents."""
@@ -254,9 +275,8 @@ class LearnerEnv(gymnasium.Env[Any, Any]):
         observation, info = self._seen()
         self._playing = goes_on
         if not goes_on:
-            self._collect()
-            if self._finished:
-                info[FINISHED], self._finished = self._finished, ()
+            self._unreported.collect()
+            self._unreported.report(info)
         # An agent that is removed without flags has terminated.
         terminated, truncated = (False, False) if goes_on else episodes.ended or (True, False)
         return observation, episodes.take_reward(), terminated, truncated, info
@@ -270,24 +290,6 @@ class LearnerEnv(gymnasium.Env[Any, Any]):
     def close(self) -> None:
         """Closes the wrapped environment."""
         self.env.close()  # type: ignore[no-untyped-call]
-
-    def _answered(self, asking: Asking[Result]) -> Result:
-        """Returns the result of a generator, with its questions answered one after the other."""
-        if self._generators is None:
-            return answered(asking)
-        with self._generators.in_place():
-            return answered(asking)
-
-    def _collect(self) -> None:
-        """Keeps the episode that the recorder inside has finished, if there is one."""
-        if self._recorder is not None and self._recorder.finished is not None:
-            self._finished += (self._recorder.finished,)
-
-    def _check_seat(self, agent: Any) -> None:
-        """Raises a ValueError if the learner holds an unforeseen seat with other spaces."""
-        if agent not in self._seats:
-            common_spaces(self.env, [*self._seats, agent])
-            self._seats.append(agent)
 
     def _seen(self) -> tuple[Any, Info]:
         observation, info = self._episodes.seen

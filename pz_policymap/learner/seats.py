@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,33 @@ from pz_policymap.policies.action_masks import space_without_mask
 Spaces = tuple[spaces.Space[Any], spaces.Space[Any]]
 
 _BLOCKS = 256  # number of blocks searched for seats of the learner
+
+
+class LearnerSeats:
+    """The agents that a learner can control in an environment.
+
+    Args:
+        env: A PettingZoo environment.
+        agents: The agents that the learner can control, at least one.
+
+    Attributes:
+        spaces: The observation space, without the action mask, and the action space that all of them share.
+
+    Raises:
+        ValueError: As `common_spaces`.
+    """
+
+    def __init__(self, env: Any, agents: Sequence[Any]) -> None:
+        self._env = env
+        self._agents = list(agents)
+        self.spaces = common_spaces(env, self._agents)
+
+    def include(self, agents: Iterable[Any]) -> None:
+        """Adds agents, or raises a ValueError if one of them has other spaces; nothing has changed then."""
+        new = [agent for agent in agents if agent not in self._agents]
+        if new:
+            common_spaces(self._env, [*self._agents, *new])
+            self._agents += new
 
 
 def possible_seats(mapping: PolicyMapping, assigner: PolicyAssigner, learner: int) -> list[Any]:

@@ -51,6 +51,28 @@ def finished_episodes(infos: Any) -> list[Episode]:
     return found
 
 
+class Unreported:
+    """The finished episodes of a recorder that no info has reported yet.
+
+    Args:
+        recorder: A recorder of one environment, or None.
+    """
+
+    def __init__(self, recorder: Any) -> None:
+        self._recorder = recorder
+        self._episodes: tuple[Episode, ...] = ()
+
+    def collect(self) -> None:
+        """Keeps the episode that the recorder has just finished, if there is one."""
+        if self._recorder is not None and self._recorder.finished is not None:
+            self._episodes += (self._recorder.finished,)
+
+    def report(self, info: dict[Any, Any]) -> None:
+        """Moves the episodes into an info."""
+        if self._episodes:
+            info[FINISHED], self._episodes = self._episodes, ()
+
+
 def reported(infos: Mapping[Any, Any], agent: Hashable, episode: Episode) -> dict[Any, Any]:
     """Returns the infos of a PettingZoo environment with a finished episode in the info of one agent."""
     return {**infos, agent: {**infos.get(agent, {}), FINISHED: (episode,)}}

@@ -521,3 +521,7 @@ def test_torch_is_not_imported_for_numpy_batches():
         "print(sorted({'torch', 'gymnasium', 'pettingzoo'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_repr_shows_rows_and_policies():
+    assert repr(PolicyGroups([[2, 0], [2, -1]])) == "PolicyGroups(num_rows=4, policies=[0, 2])"

@@ -173,3 +173,9 @@ def test_tensors_are_kept_on_their_device_and_cut_from_their_gradient():
     torch.testing.assert_close(actions, torch.stack(expected))
     assert actions.requires_grad
     assert not memory.read(0, np.array([0]))[0].requires_grad
+
+
+def test_repr_shows_rows_and_recurrent_policies():
+    assert repr(RecurrentState(3, {4: np.zeros(2), 1: np.zeros(2), 7: None})) == (
+        "RecurrentState(num_rows=3, policies=[1, 4])"
+    )

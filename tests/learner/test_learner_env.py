@@ -778,6 +778,68 @@ def test_copy_continues_as_the_original(copied):
     assert history(twin, 4) == history(env, 4)
 
 
+def pinned(seed):
+    """Returns an environment with two opponents, which resamples every other episode."""
+    mapping = pm.Focal(pm.Fixed(0), pm.Uniform([1, 2, 3, 4]))
+    return learner_env(Survival(3), dict.fromkeys(range(1, 5), always(0)), mapping, resample_every=2, seed=seed)
+
+
+@pytest.mark.parametrize("running", [False, True])
+def test_saved_environment_resumes_the_same_opponents(tmp_path, running):
+    env = pinned(7)
+    for _ in range(3):
+        play(env)
+    if running:
+        env.reset()  # this episode will be repeated
+    pm.save(tmp_path / "run.npz", env=env)
+    rest = [env.policy_ids] if running else []
+    for _ in range(6 - len(rest)):
+        env.reset()
+        rest.append(env.policy_ids)
+    resumed = pinned(7)
+    resumed.reset()
+    resumed.load_state_dict(pm.load(tmp_path / "run.npz")["env"])
+    with pytest.raises(ResetNeeded):
+        resumed.step(0)
+    seen = []
+    for _ in range(6):
+        resumed.reset()
+        seen.append(resumed.policy_ids)
+    assert seen == rest
+    assert len({str(ids) for ids in seen}) > 1
+
+
+def test_saved_environment_does_not_repeat_an_episode_that_the_learner_has_finished():
+    env, _ = scripted([("a", {}, ["a"]), ("b", {}, ["b"])], play_out=False)
+    play(env, lambda observation: 0)
+    assert env.state_dict()["episode"] == 0
+    env.reset()
+    assert env.state_dict()["episode"] == 0
+
+
+def test_state_that_does_not_fit_leaves_the_environment_playing():
+    env = pinned(7)
+    env.reset()
+    with pytest.raises(ValueError, match="state"):
+        env.load_state_dict({"version": 99})
+    env.step(0)
+
+
+def test_policies_in_use_are_those_of_the_draw_and_of_the_episode():
+    env = learner_env(Survival(3), {1: always(0), 2: always(0)}, mapping=FIRST)
+    names = env.env.possible_agents
+    env.reset(options={"policy_ids": {names[0]: 0, names[1]: 2}})
+    assert env.policies_in_use == {0, 1, 2}
+
+
+@pytest.mark.parametrize("make", [StubAEC, StubParallel])
+def test_repr_names_environment_and_learner(make):
+    tagged = pm.wrap(make(), pm.Focal(pm.Fixed(1), pm.Fixed(0)))
+    env = pm.LearnerEnv(tagged, [always(0)], learner=1)
+    inner = str(tagged) if str(tagged).startswith("<") else f"<{tagged}>"
+    assert repr(env) == str(env) == f"<LearnerEnv{inner}, learner=1>"
+
+
 def test_copy_made_mid_episode_finishes_it_as_the_original():
     env = learner_env(Survival(4), {1: lambda *given: np.random.randint(100)})
     env.reset(seed=2)

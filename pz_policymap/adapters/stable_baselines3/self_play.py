@@ -36,26 +36,10 @@ class SelfPlayEnv(LearnerEnv):
         self._untaken: list[Episode] = []
         super().__init__(record_results(env, self._keep, team_of=team_of), policies, **options)
 
-    @property
-    def policies_in_use(self) -> set[int]:
-        """The policies of the draw in force and of the running episode."""
-        in_use: set[int] = self._wrapper.policies_in_use
-        return in_use
-
     def take_episodes(self) -> list[Episode]:
         """Returns the episodes that have ended since the last call."""
         taken, self._untaken = self._untaken, []
         return taken
-
-    def state_dict(self) -> dict[str, Any]:
-        """Returns the state of the policy wrapper; a running episode is repeated after a resumption."""
-        state: dict[str, Any] = self._wrapper.state_dict()
-        return state
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Resumes from a state; the next call must be `reset`."""
-        self._wrapper.load_state_dict(state)
-        self._playing = False
 
     def _keep(self, episode: Episode) -> None:
         self._untaken.append(episode)
@@ -155,7 +139,7 @@ class SelfPlay(BaseCallback):
     def _init_callback(self) -> None:
         venv = self.training_env
         try:
-            venv.get_attr("policies_in_use")
+            self._collect()
         except (AttributeError, ConnectionError, EOFError) as error:
             raise TypeError(f"env must hold SelfPlayEnvs, got {venv}") from error
         normalized = self.model.get_vec_normalize_env()
