@@ -172,11 +172,12 @@ class EnvFn(Generic[Env]):
         """Returns a new environment, wrapped.
 
         Raises:
-            TypeError: If `make` returns a vector environment, whose rows would share indices with the next one's.
+            TypeError: If `make` returns a vector environment or a simulator, whose rows would share indices with the
+                next one's.
         """
         env: Any = self.make()
-        if isinstance(env, VectorEnv):
-            raise TypeError(f"make must make a single environment, got {env!r}; wrap a vector environment itself")
+        if isinstance(env, VectorEnv) or is_simulator(env):
+            raise TypeError(f"make must make a single environment, got {env!r}; wrap a vector or a simulator itself")
         return wrap(env, self.mapping, **self.options)
 
 

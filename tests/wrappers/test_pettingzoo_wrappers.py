@@ -14,6 +14,7 @@ from pettingzoo.test.example_envs import generated_agents_env_v0
 from pettingzoo.utils import BaseParallelWrapper, BaseWrapper, aec_to_parallel, parallel_to_aec
 
 import pz_policymap as pm
+from tests.simulators import ScriptedSimulator
 from tests.stub_envs import StubAEC, StubParallel
 
 PLAYED = (("a", "b"), ("a", "b"), ("a",), ())
@@ -543,8 +544,11 @@ class TestWrap:
         for fns in (one_by_one, of_a_list):
             assert [fn().assigner.seed for fn in fns] == [(3, 4)] * 2
 
-    def test_env_fns_refuse_vector_environments(self):
-        fns = pm.env_fns(lambda: gymnasium.make_vec("CartPole-v1", num_envs=2), 2, 4)
+    @pytest.mark.parametrize(
+        "make", [lambda: gymnasium.make_vec("CartPole-v1", num_envs=2), lambda: ScriptedSimulator(3, [], "all")]
+    )
+    def test_env_fns_refuse_vector_environments_and_simulators(self, make):
+        fns = pm.env_fns(make, 2, 4)
         with pytest.raises(TypeError, match="make must make a single environment"):
             fns[0]()
 
