@@ -142,8 +142,7 @@ class PolicyMapping(ABC):
             cls.__repr__ = cls.__repr__  # type: ignore[method-assign]
         if "bind" in cls.__dict__ and "reads_weights" not in cls.__dict__:
             cls.reads_weights = True
-        if "assign" in cls.__dict__:
-            cls.is_own = cls.__module__.startswith(f"{__package__}.")
+        cls.is_own = cls.__module__.startswith(f"{__package__}.")
 
     def __repr__(self) -> str:
         return mapping_text(self)

@@ -289,6 +289,17 @@ def test_largest_policy_is_the_largest_int32(size):
         checked_assign(rule, draw_of())
 
 
+def test_policies_of_a_rule_derived_from_another_are_checked():
+    class Shift(Uniform):
+        def indices(self, picks):
+            return picks + 100
+
+    with pytest.raises(ValueError, match=r"it must assign policies from 0 to 1, got 10[01] for agent 'a'"):
+        checked_assign(Shift(2), draw_of())
+    with pytest.raises(ValueError, match="it must assign policies from 0 to 1"):
+        checked_assign(Focal(Fixed(0), Shift(2)), draw_of())
+
+
 def test_an_error_at_a_draw_names_all_environments_that_drew():
     with pytest.raises(ValueError, match=r"^Uniform.* failed at the draw of environments 0 to 2, episode 0: "):
         checked_assign(Uniform(1, replace=False), draw_of(num_envs=3))
