@@ -78,7 +78,8 @@ class PolicyAssigner:
         seed: int | Sequence[int] | None = None,
         env_index: int | None = None,
     ) -> None:
-        self.cadence = cadence_of(as_mapping(mapping), resample_every, warmup_episodes)
+        rule = as_mapping(mapping)
+        self.cadence = cadence_of(rule, resample_every, warmup_episodes)
         self.num_envs = integer("num_envs", num_envs, 1, 2**31)
         self.pinned = seed is not None
         self._source = None if seed is None else Source(seed_of("seed", seed))
@@ -86,7 +87,7 @@ class PolicyAssigner:
         self._fixed_agents = None if agents is None else distinct_agents("agents", agents)
         if agents is None and self.num_envs > 1:
             raise ValueError(f"agents must be given for num_envs={self.num_envs} environments, got None")
-        self._mapping = self._checked(mapping)
+        self._mapping = self._checked(rule)
         self._episode, self._draw_episode = np.full((2, self.num_envs), -1, np.int64)
         self._redraw_from: NDArray[np.int64] | None = None  # the episode at which `set_mapping` requested a draw
         self._repeats: NDArray[np.bool_] | None = None  # no episode begun since a state was loaded
@@ -175,8 +176,8 @@ class PolicyAssigner:
             rows: The environments: their row numbers, >= 0, or a boolean mask of shape `(num_envs,)`. None: all.
             seed: Restarts the assignment schedule of all environments at episode 0 with this seed. Ignored if the
                 assigner is pinned. Needs `rows=None`.
-            agents: The current agents in seat order, if they were unknown at construction. A draw takes them as seats;
-                between draws, new agents join mid-episode.
+            agents: The live agents in seat order; required if they were unknown at construction: a draw then takes
+                them as seats. Otherwise, and between draws, those without a seat join mid-episode.
 
         Raises:
             TypeError, ValueError: If an argument has the wrong type or is out of range, or if the mapping fails: the
@@ -236,7 +237,7 @@ class PolicyAssigner:
             mapping: As in the constructor.
             now: Whether every environment resamples at its next episode.
         """
-        self._mapping = self._checked(mapping)
+        self._mapping = self._checked(as_mapping(mapping))
         if now:
             self._redraw_from = self._episode + 1
 
@@ -278,9 +279,8 @@ class PolicyAssigner:
     def _settings(self) -> dict[str, Any]:
         return settings_of(self._mapping, self.cadence, self.num_envs, self.env_index, self._fixed_agents)
 
-    def _checked(self, mapping: MappingLike) -> PolicyMapping:
+    def _checked(self, rule: PolicyMapping) -> PolicyMapping:
         """Returns the mapping, or raises an error if this assigner cannot use it."""
-        rule = as_mapping(mapping)
         check_needs(rule, self._given_env_index is not None or self.num_envs > 1, self.pinned)
         check_mapping(rule, self.cadence, self.env_index + self.num_envs, self._fixed_agents)
         return rule

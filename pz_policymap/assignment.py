@@ -1,4 +1,7 @@
-"""Pure functions from a mapping and the numbers of a draw to the policies of all seats."""
+"""Pure functions from a mapping and the numbers of a draw to the policies of all seats.
+
+One exception: `joined` adds seats to the `Drawn` that it is given, because copying them would make joining slow.
+"""
 
 from __future__ import annotations
 
@@ -242,7 +245,8 @@ def with_weights(rule: PolicyMapping, weights: Iterable[Any]) -> PolicyMapping:
 def joined(drawn: Drawn, numbers: Numbers, draw_episode: IntArray, agents: Sequence[Hashable]) -> Drawn:
     """Returns the assignments after these agents have joined a single environment; known agents change nothing.
 
-    The mapping is called with the longer seat list at the episode of the draw, and only the new seats are used.
+    The mapping is called with the longer seat list at the episode of the draw, and only the new seats are used. Late
+    agents are added to `drawn.seats` in place, so `drawn` must not be used afterwards; if it raises, nothing changes.
     """
     if all(map(drawn.seats.__contains__, agents)):
         return drawn
