@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pz_policymap.arguments import integer
+from pz_policymap.arguments import integer, row_numbers
 from pz_policymap.batching.nested_arrays import (
     as_leaf,
     index_for,
@@ -75,22 +75,14 @@ class RecurrentState:
         """Resets the state of rows whose episode begins with the next observation.
 
         Args:
-            rows: A boolean mask of all rows, or the indices of some. Under SAME_STEP autoreset these are the rows that
-                ended in the last step; under NEXT_STEP, those that ended in the step before it.
+            rows: A boolean mask of all rows, or the distinct indices of some. Under SAME_STEP autoreset these are the
+                rows that ended in the last step; under NEXT_STEP, those that ended in the step before it.
 
         Raises:
-            ValueError: If a mask does not have one entry per row, or an index is out of range.
-            TypeError: If `rows` is neither boolean nor integer.
+            ValueError: If a mask does not have one entry per row, or an index is out of range or repeated.
+            TypeError: If `rows` is neither a boolean mask nor a list of integers.
         """
-        index = on_host(rows)
-        if index.dtype == np.bool_ and index.shape != self._owner.shape:
-            raise ValueError(f"rows must be a mask of shape {self._owner.shape}, got {index.shape}")
-        if index.size and index.dtype.kind not in "iub":
-            raise TypeError(f"rows must be integers or a boolean mask, got {rows!r}")
-        if index.dtype != np.bool_ and index.size and (index.min() < 0 or index.max() >= len(self._owner)):
-            raise ValueError(f"rows must be from 0 to {len(self._owner) - 1}, got {rows!r}")
-        if index.size:
-            self._owner[index] = -1
+        self._owner[row_numbers("rows", on_host(rows), len(self._owner))] = -1
 
     def read(self, policy: int, rows: Rows) -> Any:
         """Returns the state of some rows of a policy, with the rows along the first axis: a copy."""

@@ -143,6 +143,8 @@ def test_a_state_that_does_not_fit_is_refused(state, message):
         ([0.0], TypeError, "rows must be integers or a boolean mask"),
         ([0, 3], ValueError, "rows must be from 0 to 2"),
         ([-1], ValueError, "rows must be from 0 to 2"),
+        ([1, 1], ValueError, "rows must be distinct"),
+        (1, TypeError, "rows must be integers or a boolean mask"),
     ],
 )
 def test_begin_with_invalid_rows_raises(rows, error, message):
