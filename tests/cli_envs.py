@@ -34,6 +34,18 @@ def clash() -> Clean:
     return Clean(infos=lambda time, agents: {agent: {"policy_id": 7} for agent in agents})
 
 
+def clash_twice() -> Clean:
+    return Clean(infos=lambda time, agents: {agent: {"policy_id": 7, "policy_id_": 8} for agent in agents})
+
+
+class Names(Clean):
+    """Observes a text that names the key of the tag, outside of the space."""
+
+    def step(self, actions: Any) -> Any:
+        observations, *rest = super().step(actions)
+        return dict.fromkeys(observations, "policy_id"), *rest
+
+
 def generated() -> Clean:
     return Clean(live=(("a",), ("a", "b"), ()), possible_agents=None)
 

@@ -17,6 +17,7 @@ class Finding:
         advice: What to do about it.
         fault: The cause of a problem: "environment", "pz_policymap" or "unknown".
         unfinished: Whether the check ended before it had seen the end of an episode.
+        taken: The keys of an info that already uses the key of the tag.
     """
 
     level: str
@@ -24,3 +25,4 @@ class Finding:
     advice: str = ""
     fault: str = ""
     unfinished: bool = False
+    taken: tuple[str, ...] = ()

@@ -108,7 +108,8 @@ class _Habits:
         found = []
         for fault, text, advice in self._problems():
             if fault:
-                found.append(Finding(PROBLEM, text, advice, "environment"))
+                taken = tuple(map(str, self._clash[1])) if fault is self._clash else ()
+                found.append(Finding(PROBLEM, text, advice, "environment", taken=taken))
         for sight, text, advice in self._notes(env):
             if sight:
                 found.append(Finding(NOTE, text, advice))

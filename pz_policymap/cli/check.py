@@ -71,8 +71,8 @@ def _findings(make: EnvName, api: str, info_key: str, steps: int) -> list[Findin
 def _found(make: EnvName, api: str, info_key: str, steps: int) -> list[Finding]:
     make.close(make())
     habits = habit_findings(make, api, info_key, steps)
-    free = info_key
-    while any(finding.level == PROBLEM and repr(free) in finding.text for finding in habits):
+    free, taken = info_key, {key for finding in habits for key in finding.taken}
+    while free in taken:
         free += "_"  # the other checks use a free key
 
     def wrapped() -> Any:

@@ -5,6 +5,7 @@ import json
 import pettingzoo
 import pytest
 
+import pz_policymap as pm
 from pz_policymap.checking.contract import contract_findings
 from pz_policymap.checking.replay import replay_findings
 from pz_policymap.cli import main
@@ -80,6 +81,24 @@ def test_check_allowed_habits_are_not_findings(capsys, name):
     findings = check(capsys, f"tests.cli_envs:{name}")[1]
     own = [finding for finding in findings if CONTRACT not in finding["text"]]
     assert [finding["level"] for finding in own] == ["ok", "ok"], own
+
+
+@pytest.mark.parametrize(
+    ("name", "taken", "free"),
+    [
+        ("clash", ["policy_id"], "policy_id_"),
+        ("clash_twice", ["policy_id", "policy_id_"], "policy_id__"),
+        ("Names", [], "policy_id"),
+    ],
+)
+def test_check_with_a_taken_key_uses_a_free_one(capsys, monkeypatch, name, taken, free):
+    keys, wrap = set(), pm.wrap
+    monkeypatch.setattr(
+        pm, "wrap", lambda *given, **settings: keys.add(settings["info_key"]) or wrap(*given, **settings)
+    )
+    findings = check(capsys, f"tests.cli_envs:{name}")[1]
+    assert [key for finding in findings for key in finding["taken"]] == taken
+    assert keys == {free}
 
 
 def test_check_free_info_key_is_not_a_clash(capsys):
