@@ -16,8 +16,9 @@ import math
 import os
 import secrets
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,15 +72,25 @@ def save(path: str | os.PathLike[str], **parts: HasState | dict[str, Any]) -> No
     arrays: list[NDArray[Any]] = []
     text = json.dumps({"format": FORMAT, "states": _packed(states, "states", arrays)})
 
+    with replacing(path) as file, zipfile.ZipFile(file, "w") as archive:
+        archive.writestr(zipfile.ZipInfo(_TEXT), text)  # without the time: equal states are equal bytes
+        for number, array in enumerate(arrays):
+            with archive.open(zipfile.ZipInfo(f"{number}.npy"), "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, array, allow_pickle=False)
+
+
+@contextlib.contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Opens a temporary file that replaces the one at `path` when all is written; after an error, the old one stays.
+
+    Args:
+        path: The file; a symbolic link is followed.
+    """
     place = Path(os.path.realpath(path))
     beside = place.with_name(f".{place.name}.{os.getpid()}.{secrets.token_hex(4)}")
     try:
         with beside.open("xb") as file:
-            with zipfile.ZipFile(file, "w") as archive:
-                archive.writestr(zipfile.ZipInfo(_TEXT), text)  # without the time: equal states are equal bytes
-                for number, array in enumerate(arrays):
-                    with archive.open(zipfile.ZipInfo(f"{number}.npy"), "w", force_zip64=True) as member:
-                        np.lib.format.write_array(member, array, allow_pickle=False)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         beside.replace(place)

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pz_policymap as pm
+from pz_policymap.checkpoint import replacing
 from tests.stub_envs import StubAEC, StubParallel
 
 AGENTS = ["red", ("blue", 3)]
@@ -537,6 +538,18 @@ class TestFile:
         pm.save(tmp_path / "run.npz", part={"a": 2})
         assert pm.load(tmp_path / "run.npz") == {"part": {"a": 2}}
         assert os.listdir(tmp_path) == ["run.npz"]
+
+    def test_error_while_replacing_a_file_keeps_the_old_one(self, tmp_path):
+        def write(content, divisor):
+            with replacing(tmp_path / "model.zip") as file:
+                file.write(content)
+                1 / divisor
+
+        write(b"old", 1)
+        with pytest.raises(ZeroDivisionError):
+            write(b"half of the new", 0)
+        assert (tmp_path / "model.zip").read_bytes() == b"old"
+        assert os.listdir(tmp_path) == ["model.zip"]
 
     def test_load_of_a_missing_file_raises_file_not_found(self, tmp_path):
         with pytest.raises(FileNotFoundError):

@@ -193,6 +193,17 @@ def test_saves_and_updates_come_at_their_intervals(tmp_path):
     assert saved == [128, 384, 640]  # every second update, and the end
 
 
+def test_snapshot_that_cannot_be_written_leaves_no_file(tmp_path, monkeypatch):
+    def full(handle):
+        raise OSError(28, "No space left on device")
+
+    self_play, venv = parts(tmp_path)
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        small(venv).learn(256, callback=self_play)
+    assert not list(tmp_path.iterdir())
+
+
 def test_off_policy_algorithm_updates_between_its_short_rollouts():
     self_play, venv = parts(update_every=50)
     sent = []

@@ -12,7 +12,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecNormalize, VecTransposeImage, is_vecenv_wrapped
 
 from pz_policymap.arguments import integer
-from pz_policymap.checkpoint import load, save
+from pz_policymap.checkpoint import load, replacing, save
 from pz_policymap.learner.learner_env import LearnerEnv
 from pz_policymap.pool.snapshot_pool import SnapshotPool
 from pz_policymap.recording.record import record_results
@@ -227,9 +227,5 @@ class SelfPlay(BaseCallback):
 def _write(path: Path, content: bytes) -> None:
     """Writes a whole file or none."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    with beside.open("wb") as file:
+    with replacing(path) as file:
         file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    beside.replace(path)
