@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from typing_extensions import override
 
 from pz_policymap.arguments import integer
-from pz_policymap.mappings.base import FromPopulation, PolicyIds
+from pz_policymap.mappings.base import PolicyIds
+from pz_policymap.mappings.uniform import FromPopulation
 from pz_policymap.mappings.weighted import checked_weights
 from pz_policymap.randomness.draw import Draw
 from pz_policymap.randomness.permutation import permuted

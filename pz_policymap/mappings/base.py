@@ -1,19 +1,17 @@
-"""`PolicyMapping`: the rule that makes a draw, and the check of its result; `FromPopulation`, a base of rules."""
+"""`PolicyMapping`: the rule that makes a draw, and the check of its result."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from copy import copy
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from typing_extensions import override
 
-from pz_policymap.arguments import MAX_INDEX, population, unsigned
+from pz_policymap.arguments import MAX_INDEX, unsigned
 from pz_policymap.mappings.representation import mapping_text, saved_text
 from pz_policymap.randomness.draw import Draw
 
@@ -153,37 +151,6 @@ def as_child(name: str, mapping: Any) -> PolicyMapping:
     if not isinstance(mapping, PolicyMapping):
         raise TypeError(f"{name} must be a PolicyMapping, got {mapping!r}")
     return mapping
-
-
-@dataclass(frozen=True)
-class FromPopulation(PolicyMapping):
-    """A mapping over policies given as a count or as a list of indices."""
-
-    policies: int | Sequence[int]
-
-    reads_agents = False
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "policies", population("policies", self.policies))
-
-    @property
-    @override
-    def num_policies(self) -> int | None:  # type: ignore[override]
-        return self.policies if isinstance(self.policies, int) else None
-
-    @cached_property
-    def size(self) -> int:
-        """Number of policies."""
-        return self.policies if isinstance(self.policies, int) else len(self.policies)
-
-    def indices(self, picks: PolicyIds) -> PolicyIds:
-        """Returns the index of each policy, given its position from 0 to `size - 1`."""
-        return picks if isinstance(self.policies, int) else self._table[picks]
-
-    @cached_property
-    def _table(self) -> NDArray[np.int32]:
-        """The indices of a population given as a list."""
-        return np.array(self.policies, np.int32)
 
 
 def checked_assign(mapping: PolicyMapping, draw: Draw) -> NDArray[Any]:

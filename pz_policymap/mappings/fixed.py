@@ -9,7 +9,8 @@ import numpy as np
 from typing_extensions import override
 
 from pz_policymap.arguments import MAX_INDEX, integer
-from pz_policymap.mappings.base import FromPopulation, PolicyIds, PolicyMapping
+from pz_policymap.mappings.base import PolicyIds, PolicyMapping
+from pz_policymap.mappings.uniform import FromPopulation
 from pz_policymap.randomness.draw import Draw
 
 

@@ -10,8 +10,9 @@ import numpy as np
 from typing_extensions import override
 
 from pz_policymap.arguments import boolean, integer
-from pz_policymap.mappings.base import FromPopulation, PolicyIds
+from pz_policymap.mappings.base import PolicyIds
 from pz_policymap.mappings.matchups import count_matchups, matchups
+from pz_policymap.mappings.uniform import FromPopulation
 from pz_policymap.randomness.draw import Draw
 from pz_policymap.randomness.permutation import permuted
 

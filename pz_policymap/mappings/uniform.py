@@ -1,19 +1,50 @@
-"""`Uniform`: every policy of the population equally likely."""
+"""`Uniform`: every policy equally likely; `FromPopulation`: the base of mappings over one population."""
 
-from __future__ import annotations
-
-from collections.abc import Hashable
+# Annotations are evaluated here, because dataclasses of other modules inherit the one of `policies`.
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from pz_policymap.arguments import boolean
-from pz_policymap.mappings.base import FromPopulation, PolicyIds
+from pz_policymap.arguments import boolean, population
+from pz_policymap.mappings.base import PolicyIds, PolicyMapping
 from pz_policymap.randomness.draw import Draw
 
 _DECK_SIZES = 2**22  # total size of the decks held at a time, over all environments
+
+
+@dataclass(frozen=True)
+class FromPopulation(PolicyMapping):
+    """A mapping over policies given as a count or as a list of indices."""
+
+    policies: int | Sequence[int]
+
+    reads_agents = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "policies", population("policies", self.policies))
+
+    @property
+    @override
+    def num_policies(self) -> int | None:  # type: ignore[override]
+        return self.policies if isinstance(self.policies, int) else None
+
+    @cached_property
+    def size(self) -> int:
+        """Number of policies."""
+        return self.policies if isinstance(self.policies, int) else len(self.policies)
+
+    def indices(self, picks: PolicyIds) -> PolicyIds:
+        """Returns the index of each policy, given its position from 0 to `size - 1`."""
+        return picks if isinstance(self.policies, int) else self._table[picks]
+
+    @cached_property
+    def _table(self) -> NDArray[np.int32]:
+        """The indices of a population given as a list."""
+        return np.array(self.policies, np.int32)
 
 
 @dataclass(frozen=True)

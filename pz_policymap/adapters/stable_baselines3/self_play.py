@@ -139,7 +139,7 @@ class SelfPlay(BaseCallback):
     def _init_callback(self) -> None:
         venv = self.training_env
         try:
-            venv.get_attr("policies_in_use")
+            self._collect()
         except (AttributeError, ConnectionError, EOFError) as error:
             raise TypeError(f"env must hold SelfPlayEnvs, got {venv}") from error
         normalized = self.model.get_vec_normalize_env()
