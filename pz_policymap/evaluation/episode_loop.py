@@ -165,7 +165,7 @@ class EpisodeLoop:
             seen = {agent: observations[agent] for agent in agents if agent in observations}
             if not seen:
                 raise RuntimeError(f"env must return an observation of at least one of {agents}, got none from {env}")
-            self._failure = partial(self._batch_failure, seen, infos)
+            self._failure = self._batch_failure
             actions = self._seats.act_together(seen, {agent: infos.get(agent, {}) for agent in seen})
             self._failure = partial(self._step_failure, actions)
             for action in actions.values():
@@ -194,14 +194,9 @@ class EpisodeLoop:
         text = f"policy {self._name_of(policy)}, which controls agent {agent!r}, raised {told(error)} ({_place(error)})"
         return _play_error(text, error, policy, agent)
 
-    def _batch_failure(self, seen: Mapping[Any, Any], infos: Mapping[Any, Any], error: BaseException) -> PlayError:
-        """Returns the error of the first agent whose policy fails by itself, or of the first agent."""
-        for agent, observation in seen.items():
-            try:
-                self._seats.act(agent, observation, infos.get(agent, {}))
-            except (Exception, SystemExit) as its_own:  # noqa: BLE001, PERF203  # it is reported
-                return self._policy_failure(agent, its_own)
-        return self._policy_failure(next(iter(seen)), error)
+    def _batch_failure(self, error: BaseException) -> PlayError:
+        """Returns the error of the policy called last. None is called again: its state would have changed."""
+        return self._policy_failure(self._seats.asked[-1], error)
 
     def _step_failure(self, actions: Mapping[Any, Any], error: BaseException) -> PlayError:
         """Returns the error of a failed step: a policy's if its action is not in the space, else the environment's."""
