@@ -2,6 +2,7 @@
 
 import io
 import json
+import math
 import subprocess
 import sys
 
@@ -97,7 +98,24 @@ def test_results_file_with_other_contents_is_refused_and_stays(content, tmp_path
 
 
 @pytest.mark.parametrize(
-    "line", [3, {}, {**GAME, "returns": [1.0]}, {**GAME, "names": [1, 2]}, {**GAME, "lengths": "ab"}, {"entrant": "a"}]
+    "line",
+    [
+        3,
+        {},
+        {"entrant": "a"},
+        {**GAME, "names": [1, 2]},
+        {**GAME, "returns": [1.0]},
+        {**GAME, "returns": [math.inf, 1.0]},
+        {**GAME, "returns": [math.nan, 1.0]},
+        {**GAME, "returns": [10**400, 1.0]},
+        {**GAME, "lengths": "ab"},
+        {**GAME, "lengths": [-1, 1]},
+        {**GAME, "repetition": -1},
+        {**GAME, "repetition": 10**20},
+        {**GAME, "repetition": math.inf},
+        {**GAME, "moves": -5},
+        {**GAME, "moves": 10**20},
+    ],
 )
 def test_results_file_damaged_line_is_named(line, tmp_path):
     path = written(tmp_path / "games.jsonl", HEADER, GAME, line)
