@@ -97,10 +97,11 @@ class ResultsFile:
     def check_versions(self, versions: Mapping[str, str]) -> None:
         """Raises a ValueError if an entrant has other contents than in the games of this file."""
         for name, version in versions.items():
-            if self.versions.get(name, version) != version:
+            held = self.versions.get(name)
+            if held != version and (held is not None or name in self.games.names):
+                what = "without a version" if held is None else f"in version {held!r}"
                 raise self._invalid(
-                    f"it holds games of entrant {name!r} in version {self.versions[name]!r}, got {version!r}; "
-                    f"give changed contents another name"
+                    f"it holds games of entrant {name!r} {what}, got {version!r}; give changed contents another name"
                 )
 
     def open(self, versions: Mapping[str, str]) -> None:
@@ -184,6 +185,7 @@ def merged_file(paths: Sequence[str | os.PathLike[str]], into: str | os.PathLike
     for path in paths[1:]:
         other = ResultsFile(path, first.settings)
         other.check_versions(first.versions)
+        first.check_versions(other.versions)
         first.versions |= other.versions
         for index in range(len(other.games)):
             finished = other.games.finished(index)
