@@ -53,6 +53,7 @@ class Outcome:
         self.lengths: dict[Any, int] = {}
         self.ended = set[Any]()
         self.moves = 0
+        self._listed: tuple[Any, ...] = ()  # the last agents of the environment, before there were none
 
     @property
     def returns(self) -> dict[Any, float]:
@@ -61,14 +62,19 @@ class Outcome:
 
     @property
     def complete(self) -> bool:
-        """Whether every agent has ended."""
-        return self.ended.issuperset(self._sums)
+        """Whether every agent has ended, except those removed without flags while others went on."""
+        return self.ended.issuperset(self._listed)
 
     def seat(self, agents: Any) -> None:
         """Adds agents; those already known keep what they have."""
         for agent in agents:
             if agent not in self._sums:
                 self._sums[agent], self.lengths[agent] = (0.0, 0.0), 0
+
+    def follow(self, agents: Any) -> None:
+        """Adds the agents that the environment lists after `reset` or a step."""
+        self.seat(agents)
+        self._listed = tuple(agents) or self._listed
 
     def earn(self, rewards: Mapping[Any, Any]) -> None:
         """Adds the rewards of one step; keys that are not agents are ignored.
@@ -131,7 +137,7 @@ class EpisodeLoop:
     def _play_aec(self, reset_seed: int | None, outcome: Outcome) -> None:
         env, act, assigned, ended = self._env, self._seats.act, self._assigned, outcome.ended
         env.reset(seed=reset_seed)
-        outcome.seat(env.agents)
+        outcome.follow(env.agents)
         while env.agents:
             agent = env.agent_selection
             observation, _, terminated, truncated, info = env.last()
@@ -148,7 +154,7 @@ class EpisodeLoop:
             env.step(action)
             self._failure = _environment_failure
             outcome.lengths[agent] += 1
-            outcome.seat(env.agents)
+            outcome.follow(env.agents)
             outcome.earn(env.rewards)
             if not env.agents:  # emptied with the last step: no dead steps follow
                 ended.update(agent for agent, over in env.terminations.items() if over)
@@ -157,6 +163,7 @@ class EpisodeLoop:
     def _play_parallel(self, reset_seed: int | None, outcome: Outcome) -> None:
         env, assigned, ended = self._env, self._assigned, outcome.ended
         observations, infos = env.reset(seed=reset_seed)
+        outcome.follow(env.agents)
         agents = list(env.agents)
         while agents:
             for agent in agents:
@@ -165,14 +172,14 @@ class EpisodeLoop:
             seen = {agent: observations[agent] for agent in agents if agent in observations}
             if not seen:
                 raise RuntimeError(f"env must return an observation of at least one of {agents}, got none from {env}")
-            self._failure = partial(self._batch_failure, seen, infos)
+            self._failure = self._batch_failure
             actions = self._seats.act_together(seen, {agent: infos.get(agent, {}) for agent in seen})
             self._failure = partial(self._step_failure, actions)
             for action in actions.values():
                 outcome.note(action)
             observations, rewards, terminations, truncations, infos = env.step(actions)
             self._failure = _environment_failure
-            outcome.seat(env.agents)
+            outcome.follow(env.agents)
             outcome.earn(rewards)
             for agent in agents:
                 if agent not in ended:  # `agents` may lag behind terminations
@@ -194,14 +201,9 @@ class EpisodeLoop:
         text = f"policy {self._name_of(policy)}, which controls agent {agent!r}, raised {told(error)} ({_place(error)})"
         return _play_error(text, error, policy, agent)
 
-    def _batch_failure(self, seen: Mapping[Any, Any], infos: Mapping[Any, Any], error: BaseException) -> PlayError:
-        """Returns the error of the first agent whose policy fails by itself, or of the first agent."""
-        for agent, observation in seen.items():
-            try:
-                self._seats.act(agent, observation, infos.get(agent, {}))
-            except (Exception, SystemExit) as its_own:  # noqa: BLE001, PERF203  # it is reported
-                return self._policy_failure(agent, its_own)
-        return self._policy_failure(next(iter(seen)), error)
+    def _batch_failure(self, error: BaseException) -> PlayError:
+        """Returns the error of the policy called last. None is called again: its state would have changed."""
+        return self._policy_failure(self._seats.asked[-1], error)
 
     def _step_failure(self, actions: Mapping[Any, Any], error: BaseException) -> PlayError:
         """Returns the error of a failed step: a policy's if its action is not in the space, else the environment's."""

@@ -115,7 +115,7 @@ def note_texts(result: TournamentResult, identical: Mapping[tuple[str, ...], int
         )
     if len(result.episodes) and len(set(result.episodes[0].sides)) == 1 and len(result.episodes[0].sides) > 1:
         notes.append("all agents are one team, so no game can be won.")
-    units = result.win_rates.units  # episodes: the games of one episode are not independent
+    units = result.win_rates.units  # the games of one episode, or under one environment seed, are not independent
     few = [result.names[policy] for policy in result.order if units[policy] < _FEW]
     if few and result.competitive:
         who = "all entrants" if len(few) == len(result.names) else _listed(few, "entrants")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pz_policymap.evaluation.game_table import GameTable
-from pz_policymap.evaluation.games import FinishedGame, Game
+from pz_policymap.evaluation.games import MAX_RETURN, FinishedGame, Game
 
 _FORMAT = {"format": "pz_policymap games", "version": 1}
 
@@ -91,16 +91,17 @@ class ResultsFile:
                     self.versions[entry["entrant"]] = entry["entrant_version"]
                     continue
                 self.games.add(_finished(entry, seats))
-            except (ValueError, KeyError, TypeError) as error:
+            except (ValueError, KeyError, TypeError, OverflowError) as error:
                 raise self._invalid(f"line {number} is damaged: {error!r}") from error
 
     def check_versions(self, versions: Mapping[str, str]) -> None:
         """Raises a ValueError if an entrant has other contents than in the games of this file."""
         for name, version in versions.items():
-            if self.versions.get(name, version) != version:
+            held = self.versions.get(name)
+            if held != version and (held is not None or name in self.games.names):
+                what = "without a version" if held is None else f"in version {held!r}"
                 raise self._invalid(
-                    f"it holds games of entrant {name!r} in version {self.versions[name]!r}, got {version!r}; "
-                    f"give changed contents another name"
+                    f"it holds games of entrant {name!r} {what}, got {version!r}; give changed contents another name"
                 )
 
     def open(self, versions: Mapping[str, str]) -> None:
@@ -146,10 +147,14 @@ class ResultsFile:
 
 
 def _finished(entry: dict[str, Any], seats: int) -> FinishedGame:
-    """Returns the game of a line, or raises a ValueError, KeyError or TypeError."""
+    """Returns the game of a line, or raises a ValueError, KeyError, TypeError or OverflowError."""
     names, returns, lengths = tuple(entry["names"]), entry["returns"], entry["lengths"]
     if not len(names) == len(returns) == len(lengths) == seats or not all(isinstance(name, str) for name in names):
         raise ValueError(f"a game must have {seats} seats, got {entry}")
+    if not all(value is None or abs(value) <= MAX_RETURN for value in returns):
+        raise ValueError(f"returns must be from -1e300 to 1e300, got {returns}")
+    if min(*lengths, entry["repetition"], entry["moves"]) < 0:
+        raise ValueError(f"lengths, repetition and moves must not be negative, got {entry}")
     return FinishedGame(
         Game(names, int(entry["repetition"])),
         [math.nan if value is None else float(value) for value in returns],
@@ -180,6 +185,7 @@ def merged_file(paths: Sequence[str | os.PathLike[str]], into: str | os.PathLike
     for path in paths[1:]:
         other = ResultsFile(path, first.settings)
         other.check_versions(first.versions)
+        first.check_versions(other.versions)
         first.versions |= other.versions
         for index in range(len(other.games)):
             finished = other.games.finished(index)

@@ -76,7 +76,7 @@ def tournament(
     Raises:
         TypeError: If an argument has the wrong type, or if an entrant is not a policy.
         ValueError: If a number is out of range, if `results` holds another tournament, or if it holds games of an
-            `Entrant` in another version.
+            `Entrant` in another version or without one.
         PlayError: If a game fails; names the game, the entrant, the agent and the line. Finished games are kept in
             `results`.
         OSError: If `results` cannot be written; games before it are kept.

@@ -24,7 +24,7 @@ from pz_policymap.evaluation.result_table import (
 from pz_policymap.evaluation.results_file import merged_file
 from pz_policymap.evaluation.standings import MeanReturns, Standing, mean_returns, standings
 from pz_policymap.mappings.groups import GroupOf, group_of_each_seat, group_rule
-from pz_policymap.results.clustered_results import ClusteredResults, seat_results
+from pz_policymap.results.clustered_results import ClusteredResults, policy_results, seat_results
 from pz_policymap.results.cooperation import Cooperation, cooperation
 from pz_policymap.results.intervals import Intervals
 from pz_policymap.results.payoff import Payoff
@@ -71,7 +71,11 @@ class TournamentResult:
         return payoff
 
     def ratings(self) -> Ratings:
-        """Returns a rating per entrant with standard errors; see `Payoff.ratings`."""
+        """Returns a rating per entrant with standard errors; see `Payoff.ratings`.
+
+        Errors count games under one environment seed as independent. They are too small if that seed decides much of a
+        game, as a deal of cards does; the intervals of `win_rates` are not.
+        """
         return self._ratings
 
     @cached_property
@@ -80,8 +84,12 @@ class TournamentResult:
 
     @cached_property
     def win_rates(self) -> Intervals:
-        """The win rate of every entrant with its 95% interval; see `Payoff.overall_win_rates`."""
-        return self.payoff.overall_win_rates()
+        """The win rate of every entrant with its 95% interval, forfeits included; see `pm.policy_results`.
+
+        Games of the same entrants under the same environment seed count as one independent unit.
+        """
+        clusters = self._table.clusters(self._order)
+        return policy_results(self.episodes, len(self.names), clusters=clusters).win_rates
 
     @cached_property
     def standings(self) -> list[Standing]:

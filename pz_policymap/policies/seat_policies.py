@@ -42,6 +42,10 @@ class SeatPolicies:
         policies: The policies by policy id, a dict or a sequence.
         action_space: Returns the action space of an agent, for "random".
 
+    Attributes:
+        asked: The agents whose policies the last `act_together` called, in that order, one per batch. After an error,
+            the last one is an agent whose policy raised it.
+
     Raises:
         TypeError: If `policies` is neither a dict nor a sequence, or if one of them is not a policy.
 
@@ -58,6 +62,7 @@ class SeatPolicies:
         self._action_space = action_space
         self._by_agent: dict[Any, SeatPolicy | Predictor] = {}
         self._assignment: Mapping[Any, int] = {}
+        self.asked: list[Any] = []
         self._seed: tuple[int, ...] = (0,)
         self.replace(policies)
 
@@ -119,7 +124,8 @@ class SeatPolicies:
             infos: Their infos.
         """
         asks = [(self._by_agent[agent], agent, seen, infos[agent]) for agent, seen in observations.items()]
-        return dict(zip(observations, actions_of(asks), strict=True))
+        self.asked = []
+        return dict(zip(observations, actions_of(asks, self.asked), strict=True))
 
     def _lookup(self, policy_id: int) -> tuple[Any, bool]:
         """Returns a policy as it is called, and whether it takes `rng`; the user's dict may have changed."""
@@ -134,12 +140,14 @@ class SeatPolicies:
         return known[1], known[2]
 
 
-def actions_of(asks: Sequence[Ask]) -> list[Any]:
+def actions_of(asks: Sequence[Ask], asked: list[Any] | None = None) -> list[Any]:
     """Returns the actions of agents, of one environment or of several; those that share a `predict` are one batch.
 
     Args:
         asks: Each with a policy from `SeatPolicies.policy_of`.
+        asked: Receives the agent of each call before the call, or the first agent of a batch; None: not needed.
     """
+    asked = [] if asked is None else asked
     actions: list[Any] = []
     batches: dict[int, list[int]] = {}
     for place, (policy, agent, observation, info) in enumerate(asks):
@@ -147,8 +155,10 @@ def actions_of(asks: Sequence[Ask]) -> list[Any]:
             batches.setdefault(id(policy.policy), []).append(place)
             actions.append(None)
         else:
+            asked.append(agent)
             actions.append(policy(observation, agent, info))
     for places in batches.values():
+        asked.append(asks[places[0]][1])
         for place, action in zip(places, predicted_actions([asks[place] for place in places]), strict=True):
             actions[place] = action
     return actions

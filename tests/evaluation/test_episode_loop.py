@@ -134,18 +134,33 @@ def test_episode_loop_error_of_a_policy_names_it_and_its_agent(make):
     assert str(e.value.within("game 3")).startswith("game 3: policy #1")
 
 
-def test_episode_loop_error_of_a_whole_batch_names_its_first_agent():
-    class FailsOnce:
-        calls = 0
+class FailsOnce:
+    """Raises an error at its first call only."""
 
-        def __call__(self, observation, agent, info):
-            self.calls += 1
-            if self.calls == 1:
-                raise ValueError("once")
-            return 0
+    calls = 0
 
-    with pytest.raises(PlayError, match="policy #0, which controls agent 'a', raised ValueError: once"):
-        loop_of(StubParallel(), FailsOnce()).play(0, 0, {"a": 0, "b": 0})
+    def __call__(self, observation, agent, info):
+        self.calls += 1
+        if self.calls == 1:
+            raise ValueError("once")
+        return 0
+
+
+def test_episode_loop_error_that_does_not_recur_names_the_policy_that_raised_it():
+    policy = FailsOnce()
+    with pytest.raises(PlayError, match="policy #1, which controls agent 'b', raised ValueError: once") as e:
+        loop_of(StubParallel(), zero, policy).play(0, 0, {"a": 0, "b": 1})
+    assert (e.value.policy, e.value.agent, policy.calls) == (1, "b", 1)
+
+
+def test_episode_loop_error_of_a_batch_names_its_policy_and_first_agent():
+    class Batch:
+        def predict(self, observation):
+            raise ValueError("no model")
+
+    env = StubParallel(live=[("a", "b", "c"), ()], possible_agents=("a", "b", "c"))
+    with pytest.raises(PlayError, match="policy #1, which controls agent 'b', raised ValueError: no model"):
+        loop_of(env, zero, Batch()).play(0, 0, {"a": 0, "b": 1, "c": 1})
 
 
 @pytest.mark.parametrize("make", APIS)

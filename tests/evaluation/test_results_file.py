@@ -2,6 +2,7 @@
 
 import io
 import json
+import math
 import subprocess
 import sys
 
@@ -97,7 +98,24 @@ def test_results_file_with_other_contents_is_refused_and_stays(content, tmp_path
 
 
 @pytest.mark.parametrize(
-    "line", [3, {}, {**GAME, "returns": [1.0]}, {**GAME, "names": [1, 2]}, {**GAME, "lengths": "ab"}, {"entrant": "a"}]
+    "line",
+    [
+        3,
+        {},
+        {"entrant": "a"},
+        {**GAME, "names": [1, 2]},
+        {**GAME, "returns": [1.0]},
+        {**GAME, "returns": [math.inf, 1.0]},
+        {**GAME, "returns": [math.nan, 1.0]},
+        {**GAME, "returns": [10**400, 1.0]},
+        {**GAME, "lengths": "ab"},
+        {**GAME, "lengths": [-1, 1]},
+        {**GAME, "repetition": -1},
+        {**GAME, "repetition": 10**20},
+        {**GAME, "repetition": math.inf},
+        {**GAME, "moves": -5},
+        {**GAME, "moves": 10**20},
+    ],
 )
 def test_results_file_damaged_line_is_named(line, tmp_path):
     path = written(tmp_path / "games.jsonl", HEADER, GAME, line)
@@ -131,6 +149,20 @@ def test_entrant_with_other_contents_under_a_used_name_is_refused(tmp_path):
     assert path.read_bytes() == before
 
 
+def test_entrant_with_a_version_is_refused_under_a_name_played_without_one(tmp_path):
+    path = tmp_path / "games.jsonl"
+    entrants = {"v1": cli_bots.first_free, "random": "random"}
+    pm.tournament(tictactoe_v3.env, entrants, results=path)
+    before = path.read_bytes()
+    entrants["v1"] = pm.Entrant(getattr, cli_bots, "last_free", version="2")
+    for cycles in (1, 2):  # with and without games to play
+        with pytest.raises(ValueError, match="games of entrant 'v1' without a version, got '2'; give changed contents"):
+            pm.tournament(tictactoe_v3.env, entrants, cycles=cycles, results=path)
+    assert path.read_bytes() == before
+    entrants["v2"] = entrants.pop("v1")
+    pm.tournament(tictactoe_v3.env, entrants, results=path)
+
+
 def test_read_tournament_refuses_files_that_contradict_each_other(tmp_path):
     version = {"entrant": "a", "entrant_version": "1"}
     first = written(tmp_path / "first", HEADER, version, GAME)
@@ -139,10 +171,13 @@ def test_read_tournament_refuses_files_that_contradict_each_other(tmp_path):
     for lines, message in (
         ([{**HEADER, "seed": 1}], "seed was 1 and is 0"),
         ([HEADER, {**version, "entrant_version": "2"}], "entrant 'a' in version '2', got '1'"),
-        ([HEADER, {**GAME, "moves": 8}], "game 0 of a - b ended differently in another file"),
+        ([HEADER, GAME], "entrant 'a' without a version, got '1'"),
+        ([HEADER, version, {**GAME, "moves": 8}], "game 0 of a - b ended differently in another file"),
     ):
         with pytest.raises(ValueError, match=message):
             pm.read_tournament(first, written(tmp_path / "other", *lines))
+    with pytest.raises(ValueError, match="entrant 'a' without a version, got '1'"):
+        pm.read_tournament(written(tmp_path / "other", HEADER, GAME), first)
     with pytest.raises(ValueError, match="paths must be at least one results file, got none"):
         pm.read_tournament()
     with pytest.raises(ValueError, match="it is empty"):

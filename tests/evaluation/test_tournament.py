@@ -246,6 +246,17 @@ def test_tournament_environment_that_breaks_its_promises_is_named(make, message)
         pm.tournament(make, TWO)
 
 
+class Removes(StubParallel):
+    """Agent "a" leaves after the first step without flags; "b" terminates with the second one."""
+
+    def __init__(self):
+        super().__init__(live=[("a", "b"), ("b",), ()])
+
+    def step(self, actions):
+        observations, rewards, terminations, *rest = super().step(actions)
+        return observations, rewards, {**terminations, "a": False}, *rest
+
+
 def test_tournament_environment_that_cannot_be_closed_is_a_warning():
     played = []
     with pytest.raises(OSError, match="the viewer is gone"):
@@ -285,7 +296,7 @@ def test_tournament_invalid_argument_raises(arguments, error, message):
         pm.tournament(**given)
 
 
-@pytest.mark.parametrize("make", [tictactoe_v3.env, connect_four_v3.env, rps_v2.env, rps_v2.parallel_env])
+@pytest.mark.parametrize("make", [tictactoe_v3.env, connect_four_v3.env, rps_v2.env, rps_v2.parallel_env, Removes])
 def test_tournament_episodes_equal_those_of_record_results(make):
     result = pm.tournament(make, TWO, cycles=2, seed=3)
     recorded = []

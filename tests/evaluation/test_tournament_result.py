@@ -31,7 +31,7 @@ def test_result_table_shows_every_number_by_name():
     title, heading, *rows = repr(result).splitlines()
     assert title == "20 games of 2 entrants"
     assert heading.split()[:7] == ["name", "rating", "error", "games", "wins", "draws", "losses"]
-    rates, ratings, means = result.payoff.overall_win_rates(), result.payoff.ratings(), result.mean_returns
+    rates, ratings, means = result.win_rates, result.payoff.ratings(), result.mean_returns
     for policy, row in zip(result.order, rows, strict=True):
         name, rating, error, games, wins, draws, losses, rate, low, to, high, value, of_value = row.split()
         assert name == result.names[policy]
@@ -75,6 +75,25 @@ def test_result_mean_returns_take_seatings_under_one_seed_as_one_unit():
     result = result_of(("ab", [1.0, 3.0]), ("ba", [0.0, 5.0]))
     assert result.mean_returns.units.tolist() == [1, 1]
     assert np.isnan(result.mean_returns.errors).all()
+
+
+def test_result_win_rates_take_seatings_under_one_seed_as_one_unit():
+    wins = [(seats, [1.0, 0.0] if won == seats[0] else [0.0, 1.0]) for won in "abaab" for seats in ("ab", "ba")]
+    rates = result_of(*wins).win_rates  # the seed decides which entrant wins, in both seatings
+    assert rates.units.tolist() == [5, 5]
+    z, t = 1.959964, 2.776445  # tables of the normal distribution and of Student's t with 4 degrees of freedom
+    n = (5 - 1) * (z / t) ** 2  # effective games, Korn and Graubard 1998
+    half = z * math.sqrt(0.6 * 0.4 / n + (z / n) ** 2 / 4)  # Wilson 1927
+    assert rates.values[0] == 0.6
+    assert rates.lows[0] == pytest.approx((0.6 + z**2 / n / 2 - half) / (1 + z**2 / n), rel=1e-5)
+    assert rates.highs[0] == pytest.approx((0.6 + z**2 / n / 2 + half) / (1 + z**2 / n), rel=1e-5)
+
+
+def test_result_win_rates_include_forfeits():
+    table = GameTable(["x", "y"])
+    for repetition in range(3):
+        table.add(FinishedGame(Game(("a", "b"), repetition), [0.0, 0.0], [0, 0], 0, "b", "error"))
+    assert TournamentResult("ab", table, (0, 1)).win_rates.values.tolist() == [1.0, 0.0]
 
 
 def test_result_seats_show_whether_moving_first_wins():
