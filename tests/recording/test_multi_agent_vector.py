@@ -245,3 +245,39 @@ def test_flags_changed_by_a_wrapper_in_between_are_read():
 def test_recorder_without_a_sink_raises():
     with pytest.raises(ValueError, match="sinks must hold at least one sink"):
         pm.record_results(pm.wrap(ScriptedSimulator(2, [], "agents", "SameStep", np.array, None), 4, seed=0))
+
+
+def test_recorder_attached_mid_run_records_from_the_next_episode_of_each_environment():
+    ends = [[(0, "red")], [(1, "red")], [(0, "blue"), (0, "green")], [(0, "red")], [(1, "blue"), (1, "green")]]
+    env = pm.wrap(ScriptedSimulator(2, [*ends, [(0, "blue"), (0, "green")], everyone(1)]), 10**6, seed=0)
+    env.reset()
+    env.step(0)
+    env.step(0)
+    played = []
+    env = pm.record_results(env, played.append)
+    for _ in range(5):
+        env.step(0)
+    assert [(e.lengths, e.returns) for e in played] == [((1, 3, 3), (3.0,) * 3), ((2, 2, 2), (4.0,) * 3)]
+
+
+def test_recorder_attached_mid_run_counts_the_steps_of_fixed_length_episodes():
+    env = pm.wrap(ScriptedSimulator(1), 4, seed=0, episode_length=3)
+    env.reset()
+    env.step(0)
+    played = []
+    env = pm.record_results(env, played.append)
+    for expected in (0, 0, 0, 0, 1):
+        env.step(0)
+        assert len(played) == expected
+    assert played[0].lengths == (3, 3, 3)
+
+
+def test_recorder_attached_after_an_end_skips_the_reset_step_in_next_step_mode():
+    env = pm.wrap(ScriptedSimulator(1, [everyone(0), [], [], everyone(0)], mode="NextStep"), 4, seed=0)
+    env.reset()
+    env.step(0)
+    played = []
+    env = pm.record_results(env, played.append)
+    for _ in range(3):
+        env.step(0)
+    assert [e.lengths for e in played] == [(2, 2, 2)]
