@@ -19,6 +19,7 @@ from pz_policymap.policies.predict import Ask
 from pz_policymap.policies.seat_policies import SeatPolicies
 from pz_policymap.recording.aec import holder_of_state
 from pz_policymap.recording.rewards import reward_number
+from pz_policymap.recording.running_episode import follow_ends
 from pz_policymap.wrappers.pettingzoo_tags import Info
 
 Result = TypeVar("Result")
@@ -155,9 +156,14 @@ class AECEpisodes(LearnerEpisodes):
 
 
 class ParallelEpisodes(LearnerEpisodes):
-    """`LearnerEpisodes` of a Parallel environment, where all agents with an observation move at once."""
+    """`LearnerEpisodes` of a Parallel environment, where all live agents with an observation move at once."""
 
     _views: tuple[Mapping[Any, Any], Mapping[Any, Info]] = {}, {}
+
+    @override
+    def begin(self, seed: int | None, options: Info | None, opponent_seed: tuple[int, ...]) -> None:
+        super().begin(seed, options, opponent_seed)
+        self._dead = set[Any]()  # agents that have ended and are still listed in `agents`
 
     @override
     def _look(self, views: Any) -> None:
@@ -169,7 +175,7 @@ class ParallelEpisodes(LearnerEpisodes):
     @override
     def play(self, actions: Sequence[Any], play_out: bool) -> Asking[bool]:
         env, learner = self._env, self.agent
-        while agents := list(env.agents):
+        while agents := [agent for agent in env.agents if agent not in self._dead]:
             self._follow()
             observations, infos = self._views
             movers = [agent for agent in agents if agent in observations]
@@ -187,6 +193,8 @@ class ParallelEpisodes(LearnerEpisodes):
             observations, rewards, terminations, truncations, infos = outcome
             self._reward += reward_number(learner, rewards.get(learner))  # some environments reward dead agents, too
             self._look((observations, infos))
+            follow_ends(self._dead, terminations, truncations)
+            self._dead.intersection_update(env.agents)  # an agent that was removed may respawn without flags
             over = bool(terminations.get(learner, False)), bool(truncations.get(learner, False))
             if self.ended is None and any(over):
                 self.ended = over

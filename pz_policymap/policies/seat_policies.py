@@ -65,16 +65,13 @@ class SeatPolicies:
         self.asked: list[Any] = []
         self._seed: tuple[int, ...] = (0,)
         self.replace(policies)
+        self._policies = self._next  # of the running episode
 
     def replace(self, policies: Policies) -> None:
         """Uses other policies from the next episode on; arguments and errors as in the constructor."""
         if not isinstance(policies, (Mapping, Sequence)) or isinstance(policies, (str, bytes)):
             raise TypeError(f"policies must be a dict from policy id to policy, or a sequence, got {policies!r}")
-        self._policies = policies
-        self._known: dict[int, tuple[Any, Any, bool]] = {}  # as given, as called, whether it takes `rng`
-        for policy_id in policies if isinstance(policies, Mapping) else range(len(policies)):
-            if policies[policy_id] is not None:  # the learner's place in a sequence may be empty
-                self._lookup(policy_id)
+        self._next = _Given(policies)
 
     def begin(self, assignment: Mapping[Any, int], seed: int | Sequence[int]) -> None:
         """Begins an episode: every agent of the assignment gets its policy, and stateful policies are reset.
@@ -88,13 +85,14 @@ class SeatPolicies:
         """
         self._seed = (seed,) if isinstance(seed, int) else tuple(seed)
         self._assignment, self._by_agent = assignment, {}
+        self._policies = self._next
         self._begun = set[int]()  # policies with `predict` that control an agent in this episode
         for agent, policy_id in assignment.items():
             self.join(agent, policy_id)
 
     def join(self, agent: Hashable, policy_id: int) -> None:
         """Gives an agent, such as one that joins mid-episode, its policy; errors as in `begin`."""
-        policy, wants_rng = self._lookup(policy_id)
+        policy, wants_rng = self._policies.lookup(policy_id)
         held = policy.policy if isinstance(policy, Predictor) else policy
         if isinstance(policy, Predictor) and policy_id not in self._begun:
             policy.begin()
@@ -127,7 +125,18 @@ class SeatPolicies:
         self.asked = []
         return dict(zip(observations, actions_of(asks, self.asked), strict=True))
 
-    def _lookup(self, policy_id: int) -> tuple[Any, bool]:
+
+class _Given:
+    """The policies that a user gave, checked when they are first looked up."""
+
+    def __init__(self, policies: Policies) -> None:
+        self._policies = policies
+        self._known: dict[int, tuple[Any, Any, bool]] = {}  # as given, as called, whether it takes `rng`
+        for policy_id in policies if isinstance(policies, Mapping) else range(len(policies)):
+            if policies[policy_id] is not None:  # the learner's place in a sequence may be empty
+                self.lookup(policy_id)
+
+    def lookup(self, policy_id: int) -> tuple[Any, bool]:
         """Returns a policy as it is called, and whether it takes `rng`; the user's dict may have changed."""
         held = self._policies if isinstance(self._policies, Mapping) else range(len(self._policies))
         if policy_id not in held:

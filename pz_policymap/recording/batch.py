@@ -29,6 +29,9 @@ from pz_policymap.wrappers.vector_wrapper import VectorPolicyWrapper
 class BatchRecorder:
     """Sums up the rewards of each row, and sends the episode of an environment to the sinks when all its rows ended.
 
+    The episodes that are running when the recorder is attached are not recorded. If an environment has several rows and
+    no policy wrapper outside the vectorizer tells when they end, recording begins with the next reset.
+
     Rewards are summed where they are; only the returns of finished episodes are moved to the host. A subclass reads
     the layout of its environment: rewards, tags and terminal infos by row.
     """
@@ -41,8 +44,13 @@ class BatchRecorder:
         self._agents = tuple(agents)
         self._episodes = episodes
         self._tagger = next((layer for layer in layers_of(self.env) if isinstance(layer, VectorPolicyWrapper)), None)
+        followed = episodes.num_envs == len(episodes.ended)  # one row each, whose flag ends the episode
         if self._tagger is not None:
             episodes.inner = self._tagger.episodes
+            if episodes.inner.num_envs == episodes.num_envs:
+                episodes.continue_from(episodes.inner)
+                followed = True
+        self._followed = np.full(episodes.num_envs, followed)  # environments whose next episode is sure to be whole
         num_rows = len(episodes.ended)
         self._rows = np.arange(num_rows).reshape(episodes.num_envs, -1)  # of each environment
         self._open = np.zeros(episodes.num_envs, np.bool_)  # environments with an episode that is not recorded yet
@@ -69,6 +77,7 @@ class BatchRecorder:
         policy_ids = self.env.end_episodes(envs)
         over = row_numbers("envs", on_host(envs), len(self._rows))
         finished = self._finished(over)
+        self._followed[over] = True
         self._episodes.begin(over)
         all_of([partial(self._begin, over, on_host(policy_ids).reshape(-1)[self._rows[over].reshape(-1)]), *finished])
         return policy_ids
@@ -77,7 +86,7 @@ class BatchRecorder:
         """Begins the episodes of environments that were reset, after recording those that were over."""
         # Where rows may respawn, only the reset confirms that an episode is over.
         finished = self._finished(envs[self._episodes.over()[envs]])
-        self._open[envs] = False
+        self._open[envs], self._followed[envs] = False, True
         self._episodes.begin(envs)
         all_of([partial(self._begin_tagged, envs, infos), *finished])
 
@@ -139,7 +148,7 @@ class BatchRecorder:
         self._policies[rows] = policies
         self._returns = tuple(with_values(part, rows, 0.0) for part in self._returns)
         self._lengths[rows] = 0
-        self._open[envs] = True
+        self._open[envs] = self._followed[envs]
 
     def _finished(self, envs: Envs) -> list[Callable[[], object]]:
         """Returns calls that record the episodes of some environments, except those already recorded.

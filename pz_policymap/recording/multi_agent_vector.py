@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from pz_policymap.arguments import row_numbers
-from pz_policymap.batching.nested_arrays import array_for, library_of, on_host
+from pz_policymap.batching.nested_arrays import array_for, as_leaf, library_of, on_host
 from pz_policymap.mappings.groups import GroupOf
 from pz_policymap.recording.batch import BatchRecorder, layers_of
 from pz_policymap.recording.running_episode import Recording, Score
@@ -85,13 +86,28 @@ class RecordResultsMultiAgentVector(BatchRecorder):
 
     @override
     def _rewards_by_row(self, rewards: Any) -> Any:
-        given = [rewards[agent] for agent in self._agents if agent in rewards]
-        library = library_of(*given)
-        like = next((each for each in given if library_of(each) is library), np.zeros(len(self._rows)))
+        if not isinstance(rewards, Mapping):
+            raise TypeError(
+                f"rewards must be a dict from agent to array, got {rewards!r}; if all agents share one reward, give it "
+                f"to each of them by a wrapper inside"
+            )
+        given = {agent: self._checked(agent, rewards[agent]) for agent in self._agents if agent in rewards}
+        library = library_of(*given.values())
+        like = next((each for each in given.values() if library_of(each) is library), np.zeros(len(self._rows)))
         nothing = library.zeros_like(like)
-        columns = [array_for(like, rewards[agent]) if agent in rewards else nothing for agent in self._agents]
-        values = library.stack(columns, 1).reshape(-1)
-        return np.where(self._episodes.ended & np.isnan(values), 0.0, values) if library is np else values
+        columns = [array_for(like, given.get(agent, nothing)) for agent in self._agents]
+        values, ended = library.stack(columns, 1).reshape(-1), self._episodes.ended
+        if not ended.any():
+            return values
+        dead = array_for(values, ended.copy())  # JAX may read the memory of an array later
+        return library.where(dead & library.isnan(values), library.zeros_like(values), values)
+
+    def _checked(self, agent: Any, reward: Any) -> Any:
+        """Returns the rewards of one agent as an array of shape `(num_envs,)`, or raises a ValueError."""
+        array, count = as_leaf(reward), len(self._rows)
+        if tuple(array.shape) not in ((count,), (count, 1)):
+            raise ValueError(f"rewards[{agent!r}] must have shape ({count},), got {tuple(array.shape)}")
+        return array.reshape(count)
 
     @override
     def _tags(self, infos: Any, rows: NDArray[np.intp]) -> NDArray[Any]:

@@ -117,6 +117,11 @@ class VectorEpisodes:
         by_hand = mode is Autoreset.DISABLED and declared_mode(env, None) is not Autoreset.DISABLED
         return cls(num_envs, num_seats, mode, by_hand and settings.get("length") is None, **settings)
 
+    def continue_from(self, other: VectorEpisodes) -> None:
+        """Takes over which rows have ended, and how many steps remain, from the episodes of as many environments."""
+        self.ended, self._due = other.ended.copy(), other._due
+        self._step, self._ends_at, self._next_end = other._step, other._ends_at.copy(), other._next_end
+
     def settle_mode(self, env: Any, infos: Any) -> None:
         """Takes the mode from the infos of the first reset where it is not known yet, or raises a ValueError."""
         if self.autoreset is None:

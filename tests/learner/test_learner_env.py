@@ -707,14 +707,35 @@ def test_set_policies_applies_from_the_next_reset():
     assert {a for actions in inner.seen_actions for agent, a in actions.items() if agent != "player_0"} == {2}
 
 
+@pytest.mark.parametrize("replaced", [{1: always(2)}, {2: always(2)}], ids=["replaced", "removed"])
+def test_agent_that_joins_after_set_policies_gets_the_old_policy(replaced):
+    given = []
+
+    class Crowd(StubParallel):
+        def step(self, actions):
+            given.append(actions.get("c"))
+            return super().step(actions)
+
+    mapping = pm.FromFunction(lambda agents, draw: {agent: int(agent != "a") for agent in agents})
+    inner = Crowd(live=[("a",), ("a",), ("a", "c"), ("a", "c"), ()], possible_agents=["a"])
+    env = learner_env(inner, {1: always(1)}, mapping=mapping)
+    env.reset()
+    env.step(0)
+    env.set_policies(replaced)
+    while not env.step(0)[2]:
+        pass
+    assert given == [None, None, 1, 1]
+
+
 def test_replaced_policies_are_released():
     class Predicts:
         def predict(self, observation):
             return np.zeros(len(observation), int), None
 
-    env = learner_env(Survival(3), {1: Predicts(), 2: always(0)})
+    policies = {1: Predicts(), 2: always(0)}
+    env = learner_env(Survival(3), dict(policies))
     env.reset()
-    held = weakref.ref(env._opponents._policies[1])
+    held = weakref.ref(policies.pop(1))
     assert held() is not None
     env.set_policies({2: always(0)})
     env.set_mapping(pm.Focal(pm.Fixed(0), pm.Fixed(2)))

@@ -296,3 +296,34 @@ def test_seed_determines_opponents_that_draw_from_rng_whatever_global_generators
     np.random.seed(2)  # noqa: NPY002
     assert drawn_observations(env, 5) == first
     assert drawn_observations(env, 6) != first
+
+
+class Lists(StubParallel):
+    """Agent "a" ends at step 2; both stay in `agents` until "b" ends at step 4. Dead agents must not act."""
+
+    def __init__(self, respawn_at=9):
+        super().__init__(live=[("a", "b")] * 4 + [()])
+        self.respawn_at = respawn_at
+
+    def step(self, actions):
+        assert set(actions) == ({"a", "b"} if self.time < 2 or self.time >= self.respawn_at else {"b"})
+        super().step(actions)
+        observations, rewards = dict.fromkeys("ab", self.time), dict.fromkeys("ab", 1.0)
+        over = {"a": 2 <= self.time < self.respawn_at or self.time == 4, "b": self.time == 4}
+        return observations, rewards, over, dict.fromkeys("ab", False), self._infos("ab")
+
+
+@pytest.mark.parametrize("learner", ["a", "b"])
+def test_dead_agents_that_stay_listed_are_played_out_in_every_seat(learner):
+    episodes = []
+    env = learner_env(Lists(), episodes.append, pm.Fixed({agent: int(agent != learner) for agent in "ab"}))
+    for _ in range(2):
+        assert sum(rewards_until_the_end(env)) == 4.0
+    assert [(episode.returns, episode.lengths) for episode in episodes] == [((4.0, 4.0), (2, 4))] * 2
+
+
+def test_listed_opponent_that_respawns_acts_again():
+    episodes = []
+    env = learner_env(Lists(respawn_at=3), episodes.append, pm.Fixed({"a": 1, "b": 0}))
+    assert sum(rewards_until_the_end(env)) == 4.0
+    assert episodes[0].returns == (4.0, 4.0)

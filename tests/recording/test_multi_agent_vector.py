@@ -245,3 +245,87 @@ def test_flags_changed_by_a_wrapper_in_between_are_read():
 def test_recorder_without_a_sink_raises():
     with pytest.raises(ValueError, match="sinks must hold at least one sink"):
         pm.record_results(pm.wrap(ScriptedSimulator(2, [], "agents", "SameStep", np.array, None), 4, seed=0))
+
+
+def test_recorder_attached_mid_run_records_from_the_next_episode_of_each_environment():
+    ends = [[(0, "red")], [(1, "red")], [(0, "blue"), (0, "green")], [(0, "red")], [(1, "blue"), (1, "green")]]
+    env = pm.wrap(ScriptedSimulator(2, [*ends, [(0, "blue"), (0, "green")], everyone(1)]), 10**6, seed=0)
+    env.reset()
+    env.step(0)
+    env.step(0)
+    played = []
+    env = pm.record_results(env, played.append)
+    for _ in range(5):
+        env.step(0)
+    assert [(e.lengths, e.returns) for e in played] == [((1, 3, 3), (3.0,) * 3), ((2, 2, 2), (4.0,) * 3)]
+
+
+def test_recorder_attached_mid_run_counts_the_steps_of_fixed_length_episodes():
+    env = pm.wrap(ScriptedSimulator(1), 4, seed=0, episode_length=3)
+    env.reset()
+    env.step(0)
+    played = []
+    env = pm.record_results(env, played.append)
+    for expected in (0, 0, 0, 0, 1):
+        env.step(0)
+        assert len(played) == expected
+    assert played[0].lengths == (3, 3, 3)
+
+
+def test_recorder_attached_after_an_end_skips_the_reset_step_in_next_step_mode():
+    env = pm.wrap(ScriptedSimulator(1, [everyone(0), [], [], everyone(0)], mode="NextStep"), 4, seed=0)
+    env.reset()
+    env.step(0)
+    played = []
+    env = pm.record_results(env, played.append)
+    for _ in range(3):
+        env.step(0)
+    assert [e.lengths for e in played] == [(2, 2, 2)]
+
+
+def with_rewards(rewards, num_envs=2, ends=()):
+    """Returns a recorder that has been reset, whose simulator pays these rewards at each step, and its episodes."""
+    env, played = recorded(num_envs, ends)
+    env.reset()
+    step = env.env.env.step
+
+    def paying(actions):
+        observations, _, *rest = step(actions)
+        return observations, next(rewards), *rest
+
+    env.env.env.step = paying
+    return env, played
+
+
+@pytest.mark.parametrize(
+    ("rewards", "error", "match"),
+    [
+        (np.ones(2), TypeError, "rewards must be a dict from agent to array, got array"),
+        (1.0, TypeError, "rewards must be a dict from agent to array, got 1.0"),
+        ({"red": np.ones(2), "blue": np.ones(3)}, ValueError, r"rewards\['blue'\] must have shape \(2,\), got \(3,\)"),
+        ({"red": np.ones((2, 2))}, ValueError, r"rewards\['red'\] must have shape \(2,\), got \(2, 2\)"),
+        ({"red": 1.0}, ValueError, r"rewards\['red'\] must have shape \(2,\), got \(\)"),
+    ],
+)
+def test_rewards_that_are_not_one_array_per_agent_are_refused(rewards, error, match):
+    env, _ = with_rewards(iter([rewards]))
+    with pytest.raises(error, match=match):
+        env.step(0)
+
+
+def test_rewards_as_columns_or_lists_are_read():
+    rewards = {"red": np.ones((2, 1)), "blue": [1, 2], "green": np.ones(2)}
+    env, played = with_rewards(iter([rewards]), ends=[everyone(1)])
+    env.step(0)
+    assert [e.returns for e in played] == [(1.0, 2.0, 1.0)]
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch", "jax.numpy"])
+def test_nan_reward_of_a_dead_agent_is_zero_in_every_library(library):
+    array = pytest.importorskip(library)
+    first = {agent: array.ones(1) for agent in AGENTS}
+    second = first | {"red": array.full((1,), float("nan"))}
+    env, played = with_rewards(iter([first, second]), 1, [[(0, "red")], [(0, "blue"), (0, "green")]])
+    env.step(0)
+    env.step(0)
+    assert [e.returns for e in played] == [(1.0, 2.0, 2.0)]

@@ -790,6 +790,22 @@ class TestVectors:
         assert played[0] == pm.Episode([0, 1], [2.0, 2.0], [2, 2], agents=names)
         assert played[1] == pm.Episode([0, 1], [3.0, 3.0], [1, 3], agents=names)  # row 0 had restarted
 
+    @pytest.mark.parametrize("seats", [1, 2], ids=["told by the wrapper", "told by the recorder"])
+    def test_recorder_attached_mid_run_records_whole_episodes_only(self, seats):
+        played = []
+        ends = [[0], [1], [0], [1], [0], [1], [0]]
+        env = pm.wrap(ScriptedVector(2, ends, Autoreset.SAME_STEP), 3, seed=0, agents=3 - seats)
+        env.reset()
+        env.step(0)
+        env = pm.record_results(env, played.append, agents=2)
+        for _ in range(4):
+            env.step(0)
+        assert [e.lengths for e in played] == ([(1, 2)] if seats == 1 else [])
+        env.reset()
+        env.step(0)
+        env.step(0)
+        assert [e.lengths for e in played] == ([(1, 2), (2, 1)] if seats == 1 else [(2, 1)])
+
     def test_agents_of_the_policy_wrapper_are_found_through_wrappers(self):
         played = []
         env = pm.wrap(ScriptedVector(4, [[0, 1]], None), 3, seed=0, agents=["x", "y"], autoreset_mode="SameStep")
