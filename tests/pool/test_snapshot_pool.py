@@ -284,6 +284,22 @@ class TestRelease:
         env.reset()
         assert [member.policy_id for member in pool.release([env])] == [1]
 
+    def test_member_that_late_agents_may_get_is_released_after_the_next_draw(self):
+        pool = pm.SnapshotPool(["main"], seats=lambda learner, others: pm.Focal(learner, others, rotate=False))
+        payoff = pm.Payoff(1)
+        pool.snapshot("main", 10, payoff), pool.snapshot("main", 20, payoff)
+        assigner = pm.PolicyAssigner(pool.mapping(payoff), ["a", "b"], seed=0, resample_every=1)
+        while 1 in assigner.policy_ids or -1 in assigner.policy_ids:
+            assigner.begin_episodes()
+        assert assigner.policies_in_use == {0, 2}
+        pool.retire(1)
+        assigner.set_mapping(pool.mapping(payoff))
+        assert pool.release(in_use=assigner.policies_in_use) == []
+        assigner.add_agents([f"late{number}" for number in range(9)])
+        assert 1 in assigner.policy_ids  # they follow the mapping of the draw
+        assigner.begin_episodes()
+        assert [member.policy_id for member in pool.release(in_use=assigner.policies_in_use)] == [1]
+
     def test_members_that_remote_workers_use_are_not_released(self):
         pool, payoff = pool_of(3)
         pool.retire(1), pool.retire(2)
