@@ -88,8 +88,7 @@ class SnapshotPool:
             self._members.append(new_member(self._members, name, kind))
         self._retired: set[int] = set()  # left out of the next mapping, perhaps still in force somewhere
         self._left_out: set[int] = set()  # of the latest mapping
-        self._released: set[int] = set()
-        self._slots: dict[int, int] = {}
+        self._released, self._slots = set[int](), dict[int, int]()
         self._last = {name: LastSnapshot() for name in self._learners}
         self._mapping: PolicyMapping | None = None
         self.mapping(Payoff(self.num_policies))
@@ -171,6 +170,7 @@ class SnapshotPool:
             payoff.grow(max(self.num_policies, payoff.num_policies))
             if reset:
                 payoff.forget(self._own(learner))
+                self._last = {name: last.without(self._own(learner)) for name, last in self._last.items()}
         self._last[learner] = LastSnapshot.now(self._own(learner), step, payoff)
         return member
 

@@ -95,6 +95,19 @@ class TestTriggers:
         played(payoff, 0, 2, wins=8)
         assert pool.snapshot_due("main", 14, payoff)
 
+    def test_win_rate_after_reset_of_another_learner_counts_only_new_games(self):
+        main = pm.PoolLearner("main", {"exploiter": 1.0}, win_rate=0.7, min_games=20)
+        pool, payoff = pm.SnapshotPool([main, "exploiter"]), pm.Payoff(2)
+        played(payoff, 0, 1, wins=10, losses=90)
+        pool.snapshot("main", 1, payoff)
+        pool.snapshot("exploiter", 1, payoff, reset=True)
+        played(payoff, 0, 1, wins=10, losses=9)
+        assert not pool.snapshot_due("main", 2, payoff)  # too few games
+        played(payoff, 0, 1, wins=10, losses=1)
+        assert not pool.snapshot_due("main", 2, payoff)  # 20 of 30
+        played(payoff, 0, 1, wins=10)
+        assert pool.snapshot_due("main", 2, payoff)  # 30 of 40
+
     def test_win_rate_in_ledger_with_decay_counts_raw_games(self):
         pool, _ = pool_of(1, win_rate=0.6, min_games=30)
         payoff = pm.Payoff(2, decay=0.9)  # its decayed counts stay below 10
