@@ -41,7 +41,7 @@ class SnapshotPool:
         fixed: Names of scripted or frozen policies.
         capacity: Number of snapshots with a slot, >= 1; None: unlimited. If a snapshot is due and no slot is free, one
             member retires: the next mapping leaves it out, and the snapshot is due again once the member is released.
-        evict: The snapshot that retires: "oldest"; "spread" keeps the others evenly spaced in steps; "weakest" is the
+        evict: The snapshot that retires: "oldest"; "spread" keeps those of each learner evenly spaced; "weakest" is the
             one with the lowest share in the next mapping.
         seats: Makes a mapping from that of the learner and that of its opponents: `Focal`, or a function that puts them
             into `Roles` or `Teams`. Learners take turns uniformly. Learners that hold different roles need a dict from

@@ -186,6 +186,20 @@ class TestMatchmaking:
         shares = np.array([0.0, 0.0, 0.0, 0.3, 0.1, 0.2, 0.2, 0.2])
         assert snapshot_to_retire(evict, members, [3, 4, 5, 6, 7], shares) == expected
 
+    @pytest.mark.parametrize(
+        ("taken", "expected"),
+        [
+            ([("red", 0), ("blue", 1), ("red", 100), ("blue", 2), ("red", 200)], "red@100"),
+            ([("red", 0), ("blue", 1), ("red", 900), ("blue", 2), ("red", 950), ("red", 999), ("blue", 3)], "red@950"),
+            ([("red", 0), ("blue", 1), ("red", 100), ("blue", 2)], "red@0"),  # no learner has three
+        ],
+    )
+    def test_eviction_by_spread_compares_snapshots_of_the_same_learner(self, taken, expected):
+        pool = pm.SnapshotPool(["red", "blue"], evict="spread")
+        for learner, step in taken:
+            pool.snapshot(learner, step)
+        assert pool.names[snapshot_to_retire("spread", pool.members, pool.active(), np.zeros(9))] == expected
+
 
 class TestSeats:
     def table(self, pool, agents, payoff, episodes=400):
