@@ -15,6 +15,7 @@ from pz_policymap.pool.learner_settings import Floats, PoolLearner
 from pz_policymap.pool.matchmaking import opponent_ids, opponent_weights, snapshot_to_retire
 from pz_policymap.pool.members import Kind, Member, new_member
 from pz_policymap.pool.seating import Seats, seated
+from pz_policymap.pool.state_checks import check_records, saved_members
 from pz_policymap.pool.trigger import LastSnapshot
 from pz_policymap.results.payoff import Payoff
 from pz_policymap.wrappers.find import find_policy_wrapper
@@ -263,19 +264,18 @@ class SnapshotPool:
         if not isinstance(state, Mapping) or state.get("version") != STATE_VERSION:
             raise ValueError(f"state must be of version {STATE_VERSION}, got {state!r}")
         try:
-            members = [Member(n, i, kind, learner, step) for i, (n, kind, learner, step) in enumerate(state["members"])]
+            members = saved_members(state["members"], self._learners)
             retired, left_out, released = (set(state[name]) for name in ("retired", "left_out", "released"))
             last = {name: LastSnapshot(**values) for name, values in dict(state["last"]).items()}
-            slots, capacity = dict(state["slots"]), state["capacity"]
-            weights, weighted_ids = state["weights"], state["weighted_ids"]
+            slots = dict(state["slots"])
+            capacity, weights, weighted_ids = (state[name] for name in ("capacity", "weights", "weighted_ids"))
+            check_records(slots, capacity, members, (retired, left_out, released), last)
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"state does not fit: {error!r}") from error
         theirs, mine = ([m for m in some if m.kind != "snapshot"] for some in (members, self._members))
         if theirs != mine or capacity != self.capacity or last.keys() != self._last.keys():
-            raise ValueError(
-                f"state does not fit: it has {[m.name for m in theirs]}, last snapshots of {list(last)} and capacity "
-                f"{capacity}, this pool {[m.name for m in mine]} and capacity {self.capacity}"
-            )
+            names = [m.name for m in theirs], list(last), [m.name for m in mine]
+            raise ValueError(f"state does not fit: {names}, capacity {capacity} instead of capacity {self.capacity}")
         self._members, self._slots, self._last = members, slots, last
         self._retired, self._left_out, self._released = retired, left_out, released
         self._weights, self._weighted_ids, self._mapping = weights, weighted_ids, None
