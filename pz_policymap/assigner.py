@@ -18,6 +18,7 @@ from pz_policymap.assignment import (
     cadence_of,
     check_mapping,
     check_needs,
+    in_use,
     joined,
     read_only,
     redrawn,
@@ -142,6 +143,11 @@ class PolicyAssigner:
         """
         return self._drawn.policy_ids
 
+    @property
+    def policies_in_use(self) -> set[int]:
+        """The policies of the draw in force; after `set_mapping` also those that late agents may still get."""
+        return in_use(self._drawn, self._mapping)
+
     def assignment(self, row: int = 0, agents: Iterable[Hashable] | None = None) -> dict[Any, int]:
         """Returns the assignment of one environment, agent to policy; empty before its first draw.
 
@@ -199,8 +205,7 @@ class PolicyAssigner:
             if np.count_nonzero(due) < len(due):
                 drawing = np.flatnonzero(due) if isinstance(index, slice) else index[due]
                 episode = begun[due]
-        drawn = self._drawn
-        numbers = Numbers(source, self.cadence, self.env_index)
+        drawn, numbers = self._drawn, Numbers(source, self.cadence, self.env_index)
         if len(episode):
             seats = self._fixed_agents or seats_among(agents, self._mapping)
             drawn = redrawn(drawn, self._mapping, numbers, drawing, episode, seats)

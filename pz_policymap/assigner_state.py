@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -106,12 +106,23 @@ def checked_state(state: Any, settings: dict[str, Any], mapping: PolicyMapping, 
     weights, drawn_by = _list(draw, "weights"), _entry(draw, "mapping")
     if not isinstance(drawn_by, str):
         raise ValueError(f"state does not fit: 'mapping' of the draw must be a string, got {drawn_by!r}")
+    is_current = num_envs == 1 and drawn_by == saved_text(mapping)  # of several, some may hold an earlier draw
+    size = mapping.num_policies if is_current else None
+    _check_drawn(agents, policy_ids[draw_episode >= 0], MAX_INDEX if size is None else size - 1)
     bound = mapping  # a draw of an earlier mapping is known by its text only; late agents then follow this one
     may_join = num_envs == 1 and draw_episode[0] >= 0 and not mapping.needs_all_seats
     if may_join and drawn_by == saved_text(mapping):
         bound = _bound(mapping, weights)
     drawn = as_drawn(agents, policy_ids, drawn_by, bound, weights)
     return AssignerState(source, episode, draw_episode, np.where(redraw < 0, NEVER, redraw), drawn)
+
+
+def _check_drawn(agents: tuple[Any, ...], policy_ids: NDArray[np.int32], last: int) -> None:
+    """Raises an error if agents have two seats, or if a draw holds other policies than 0 to `last`."""
+    if any(not isinstance(agent, Hashable) for agent in agents) or len(set(agents)) < len(agents):
+        raise ValueError(f"state does not fit: agents must be distinct and hashable, got {list(agents)}")
+    if policy_ids.size and not 0 <= policy_ids.min() <= policy_ids.max() <= last:
+        raise ValueError(f"state does not fit: drawn policies must be from 0 to {last}, got {policy_ids.tolist()}")
 
 
 def _source(state: Mapping[str, Any], pinned: Seed | None) -> Source | None:

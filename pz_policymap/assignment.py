@@ -16,6 +16,7 @@ from pz_policymap.arguments import distinct_agents, in_order, seed_of
 from pz_policymap.cadence import Cadence
 from pz_policymap.mappings.base import PolicyIds, PolicyMapping, WeightsFunction, checked_assign, named_error
 from pz_policymap.mappings.conversion import MappingLike, as_mapping
+from pz_policymap.mappings.population import possible_policies
 from pz_policymap.mappings.representation import saved_text
 from pz_policymap.mappings.weighted import Answer
 from pz_policymap.randomness.draw import Draw, counters
@@ -280,6 +281,13 @@ def _drawn_ahead(drawn: Drawn, numbers: Numbers, draw_episode: IntArray, late: l
     policy_ids = np.array(checked_assign(drawn.bound, draw), np.int32)
     policy_ids[:, : len(drawn.seats)] = drawn.policy_ids
     return policy_ids
+
+
+def in_use(drawn: Drawn, current: PolicyMapping) -> set[int]:
+    """Returns the policies of all seats, and those that late agents may get if the current mapping is a new one."""
+    used = set(np.unique(drawn.policy_ids).tolist()) - {-1}
+    may_join = used and len(drawn.policy_ids) == 1 and not drawn.bound.needs_all_seats
+    return used | possible_policies(drawn.bound) if may_join and drawn.bound is not current else used
 
 
 def read_only(policy_ids: PolicyIds) -> PolicyIds:

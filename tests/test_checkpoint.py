@@ -388,6 +388,8 @@ class TestStatesThatDoNotFit:
             (["draw", "episode"], "0"),
             (["draw", "policies"], [1]),
             (["draw", "policies"], [1, -2]),
+            (["draw", "policies"], [1, -1]),
+            (["draw", "policies"], [1, 1000]),
             (["draw", "policies"], [1 + 0j, 1]),
             (["draw", "policies"], [True, True]),
             (["draw", "policies"], [0.5, 1]),
@@ -419,6 +421,21 @@ class TestStatesThatDoNotFit:
         inner[path[-1]] = [value, value] if path[-1] == "policies" else value
         with pytest.raises(ValueError, match=f"^state does not fit: '{path[-1]}' must be integers from -1 to"):
             assigner_of(agents=["a", "b"], env_index=1).load_state_dict(state)
+
+    @pytest.mark.parametrize("late", ["a", ["c"]])
+    def test_draw_with_repeated_or_unhashable_agents_raises(self, late):
+        state = self.state()
+        state["draw"] |= {"agents": ["a", "b", late], "policies": [1, 2, 3]}
+        with pytest.raises(ValueError, match="^state does not fit: agents must be distinct and hashable"):
+            assigner_of(agents=["a", "b"], env_index=1).load_state_dict(state)
+
+    def test_draw_of_a_larger_earlier_mapping_loads(self):
+        assigner = assigner_of(pm.Fixed(1500), seed=0, agents=["a", "b"])
+        assigner.begin_episodes()
+        assigner.set_mapping(1000)
+        other = assigner_of(agents=["a", "b"])
+        other.load_state_dict(assigner.state_dict())
+        assert other.policy_ids.tolist() == [[1500, 1500]]
 
     def test_invalid_seed_of_a_state_raises(self):
         assigner = assigner_of(agents=["a", "b"], env_index=1)

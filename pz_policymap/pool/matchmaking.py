@@ -93,8 +93,20 @@ def snapshot_to_retire(evict: str, members: Sequence[Member], active: Sequence[i
     """
     if evict == "weakest":
         return active[int(np.argmin(shares[list(active)]))]
-    if evict == "spread" and len(active) > 2:
-        steps = [members[policy_id].step for policy_id in active]
-        gaps = [after - before for before, after in zip(steps[:-2], steps[2:], strict=True)]
-        return active[1 + int(np.argmin(gaps))]
-    return active[0]
+    gaps = _relative_gaps(members, active) if evict == "spread" else {}
+    return min(gaps, key=gaps.__getitem__) if gaps else active[0]
+
+
+def _relative_gaps(members: Sequence[Member], active: Sequence[int]) -> dict[int, float]:
+    """Returns the steps between the neighbors of each snapshot, as a share of all steps between those of its learner.
+
+    Learners count steps of their own, so only snapshots of the same learner are neighbors; the first and the last one
+    of each learner are left out.
+    """
+    gaps = {}
+    for learner in dict.fromkeys(members[policy_id].learner for policy_id in active):
+        own = [members[policy_id] for policy_id in active if members[policy_id].learner == learner]
+        span = max(own[-1].step - own[0].step, 1)
+        for before, member, after in zip(own, own[1:], own[2:], strict=False):
+            gaps[member.policy_id] = (after.step - before.step) / span
+    return gaps

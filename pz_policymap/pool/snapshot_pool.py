@@ -15,6 +15,7 @@ from pz_policymap.pool.learner_settings import Floats, PoolLearner
 from pz_policymap.pool.matchmaking import opponent_ids, opponent_weights, snapshot_to_retire
 from pz_policymap.pool.members import Kind, Member, new_member
 from pz_policymap.pool.seating import Seats, seated
+from pz_policymap.pool.state_checks import check_records, saved_members
 from pz_policymap.pool.trigger import LastSnapshot
 from pz_policymap.results.payoff import Payoff
 from pz_policymap.wrappers.find import find_policy_wrapper
@@ -41,7 +42,7 @@ class SnapshotPool:
         fixed: Names of scripted or frozen policies.
         capacity: Number of snapshots with a slot, >= 1; None: unlimited. If a snapshot is due and no slot is free, one
             member retires: the next mapping leaves it out, and the snapshot is due again once the member is released.
-        evict: The snapshot that retires: "oldest"; "spread" keeps the others evenly spaced in steps; "weakest" is the
+        evict: The snapshot that retires: "oldest"; "spread" keeps those of each learner evenly spaced; "weakest" is the
             one with the lowest share in the next mapping.
         seats: Makes a mapping from that of the learner and that of its opponents: `Focal`, or a function that puts them
             into `Roles` or `Teams`. Learners take turns uniformly. Learners that hold different roles need a dict from
@@ -88,8 +89,7 @@ class SnapshotPool:
             self._members.append(new_member(self._members, name, kind))
         self._retired: set[int] = set()  # left out of the next mapping, perhaps still in force somewhere
         self._left_out: set[int] = set()  # of the latest mapping
-        self._released: set[int] = set()
-        self._slots: dict[int, int] = {}
+        self._released, self._slots = set[int](), dict[int, int]()
         self._last = {name: LastSnapshot() for name in self._learners}
         self._mapping: PolicyMapping | None = None
         self.mapping(Payoff(self.num_policies))
@@ -171,6 +171,7 @@ class SnapshotPool:
             payoff.grow(max(self.num_policies, payoff.num_policies))
             if reset:
                 payoff.forget(self._own(learner))
+                self._last = {name: last.without(self._own(learner)) for name, last in self._last.items()}
         self._last[learner] = LastSnapshot.now(self._own(learner), step, payoff)
         return member
 
@@ -263,19 +264,18 @@ class SnapshotPool:
         if not isinstance(state, Mapping) or state.get("version") != STATE_VERSION:
             raise ValueError(f"state must be of version {STATE_VERSION}, got {state!r}")
         try:
-            members = [Member(n, i, kind, learner, step) for i, (n, kind, learner, step) in enumerate(state["members"])]
+            members = saved_members(state["members"], self._learners)
             retired, left_out, released = (set(state[name]) for name in ("retired", "left_out", "released"))
             last = {name: LastSnapshot(**values) for name, values in dict(state["last"]).items()}
-            slots, capacity = dict(state["slots"]), state["capacity"]
-            weights, weighted_ids = state["weights"], state["weighted_ids"]
+            slots = dict(state["slots"])
+            capacity, weights, weighted_ids = (state[name] for name in ("capacity", "weights", "weighted_ids"))
+            check_records(slots, capacity, members, (retired, left_out, released), last)
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"state does not fit: {error!r}") from error
         theirs, mine = ([m for m in some if m.kind != "snapshot"] for some in (members, self._members))
         if theirs != mine or capacity != self.capacity or last.keys() != self._last.keys():
-            raise ValueError(
-                f"state does not fit: it has {[m.name for m in theirs]}, last snapshots of {list(last)} and capacity "
-                f"{capacity}, this pool {[m.name for m in mine]} and capacity {self.capacity}"
-            )
+            names = [m.name for m in theirs], list(last), [m.name for m in mine]
+            raise ValueError(f"state does not fit: {names}, capacity {capacity} instead of capacity {self.capacity}")
         self._members, self._slots, self._last = members, slots, last
         self._retired, self._left_out, self._released = retired, left_out, released
         self._weights, self._weighted_ids, self._mapping = weights, weighted_ids, None

@@ -30,6 +30,11 @@ class LastSnapshot:
         won, games = ([], []) if payoff is None else (column.tolist() for column in payoff.results_of(learner))
         return cls(step, won, games)
 
+    def without(self, policy_id: int) -> LastSnapshot:
+        """Returns the same state without the results against a policy that the ledger has forgotten."""
+        won, games = ([0.0 if i == policy_id else n for i, n in enumerate(row)] for row in (self.won, self.games))
+        return LastSnapshot(self.step, won, games)
+
     def is_due_by_steps(self, settings: PoolLearner, step: int) -> bool:
         """Returns whether the next snapshot is due because of the number of steps."""
         steps = integer("step", step, self.step) - self.step

@@ -47,11 +47,12 @@ class PolicyWrapper:
     def policies_in_use(self) -> set[int]:
         """The policies of the draw in force and of the running episode, forced ones included.
 
-        Only a draw changes them: a policy that is not among them, nor in the mapping, will not act any more.
+        A policy that is not among them, nor in the mapping, will not act any more. Agents that join mid-episode follow
+        the mapping of the draw: after `set_mapping`, all policies of that mapping are in use until the next draw.
         """
         held = getattr(self, "policy_ids", {})  # none before the first reset
         now = list(held.values()) if isinstance(held, Mapping) else np.ravel(held)
-        return {int(policy_id) for policy_id in np.unique([*now, *np.ravel(self.assigner.policy_ids)])} - {-1}
+        return self.assigner.policies_in_use | {int(policy_id) for policy_id in np.unique(now)} - {-1}
 
     def set_mapping(self, mapping: MappingLike, now: bool = False) -> None:
         """Replaces the mapping from the next draw on. The current assignment does not change.

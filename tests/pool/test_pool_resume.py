@@ -138,3 +138,33 @@ def test_damaged_state_raises_and_changes_nothing(name, value):
     with pytest.raises(ValueError, match="state does not fit"):
         pool.load_state_dict(state)
     assert pool.state_dict() == before
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"slots": [[3, 7]]},
+        {"slots": [[2, 0], [3, 0]]},
+        {"slots": []},
+        {"retired": [99]},
+        {"retired": [0]},
+        {"left_out": [2]},
+        {"released": [2]},
+        {"step": -1},
+        {"name": "twin"},
+        {"learner": "ghost"},
+        {"last": {"main": {"step": -5, "won": [], "games": []}}},
+    ],
+)
+def test_state_with_impossible_records_raises_and_changes_nothing(change):
+    other, pool = new_pool(), new_pool()
+    first = other.snapshot("main", 3, name="twin").policy_id
+    other.snapshot("main", 6)
+    state, before = other.state_dict(), pool.state_dict()
+    row = state["members"][first + 1]
+    for index, key in enumerate(("name", "kind", "learner", "step")):
+        row[index] = change.get(key, row[index])
+    state |= {key: value for key, value in change.items() if key in state}
+    with pytest.raises(ValueError, match="state does not fit"):
+        pool.load_state_dict(state)
+    assert pool.state_dict() == before

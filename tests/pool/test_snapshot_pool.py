@@ -95,6 +95,19 @@ class TestTriggers:
         played(payoff, 0, 2, wins=8)
         assert pool.snapshot_due("main", 14, payoff)
 
+    def test_win_rate_after_reset_of_another_learner_counts_only_new_games(self):
+        main = pm.PoolLearner("main", {"exploiter": 1.0}, win_rate=0.7, min_games=20)
+        pool, payoff = pm.SnapshotPool([main, "exploiter"]), pm.Payoff(2)
+        played(payoff, 0, 1, wins=10, losses=90)
+        pool.snapshot("main", 1, payoff)
+        pool.snapshot("exploiter", 1, payoff, reset=True)
+        played(payoff, 0, 1, wins=10, losses=9)
+        assert not pool.snapshot_due("main", 2, payoff)  # too few games
+        played(payoff, 0, 1, wins=10, losses=1)
+        assert not pool.snapshot_due("main", 2, payoff)  # 20 of 30
+        played(payoff, 0, 1, wins=10)
+        assert pool.snapshot_due("main", 2, payoff)  # 30 of 40
+
     def test_win_rate_in_ledger_with_decay_counts_raw_games(self):
         pool, _ = pool_of(1, win_rate=0.6, min_games=30)
         payoff = pm.Payoff(2, decay=0.9)  # its decayed counts stay below 10
@@ -172,6 +185,20 @@ class TestMatchmaking:
         members = list(pool.members) + [pool.snapshot("main", step) for step in (0, 40, 50, 60, 100)]
         shares = np.array([0.0, 0.0, 0.0, 0.3, 0.1, 0.2, 0.2, 0.2])
         assert snapshot_to_retire(evict, members, [3, 4, 5, 6, 7], shares) == expected
+
+    @pytest.mark.parametrize(
+        ("taken", "expected"),
+        [
+            ([("red", 0), ("blue", 1), ("red", 100), ("blue", 2), ("red", 200)], "red@100"),
+            ([("red", 0), ("blue", 1), ("red", 900), ("blue", 2), ("red", 950), ("red", 999), ("blue", 3)], "red@950"),
+            ([("red", 0), ("blue", 1), ("red", 100), ("blue", 2)], "red@0"),  # no learner has three
+        ],
+    )
+    def test_eviction_by_spread_compares_snapshots_of_the_same_learner(self, taken, expected):
+        pool = pm.SnapshotPool(["red", "blue"], evict="spread")
+        for learner, step in taken:
+            pool.snapshot(learner, step)
+        assert pool.names[snapshot_to_retire("spread", pool.members, pool.active(), np.zeros(9))] == expected
 
 
 class TestSeats:
@@ -283,6 +310,22 @@ class TestRelease:
         assert pool.release([env]) == []
         env.reset()
         assert [member.policy_id for member in pool.release([env])] == [1]
+
+    def test_member_that_late_agents_may_get_is_released_after_the_next_draw(self):
+        pool = pm.SnapshotPool(["main"], seats=lambda learner, others: pm.Focal(learner, others, rotate=False))
+        payoff = pm.Payoff(1)
+        pool.snapshot("main", 10, payoff), pool.snapshot("main", 20, payoff)
+        assigner = pm.PolicyAssigner(pool.mapping(payoff), ["a", "b"], seed=0, resample_every=1)
+        while 1 in assigner.policy_ids or -1 in assigner.policy_ids:
+            assigner.begin_episodes()
+        assert assigner.policies_in_use == {0, 2}
+        pool.retire(1)
+        assigner.set_mapping(pool.mapping(payoff))
+        assert pool.release(in_use=assigner.policies_in_use) == []
+        assigner.add_agents([f"late{number}" for number in range(9)])
+        assert 1 in assigner.policy_ids  # they follow the mapping of the draw
+        assigner.begin_episodes()
+        assert [member.policy_id for member in pool.release(in_use=assigner.policies_in_use)] == [1]
 
     def test_members_that_remote_workers_use_are_not_released(self):
         pool, payoff = pool_of(3)
