@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from pz_policymap.mappings.base import FromPopulation, PolicyMapping
+from pz_policymap.mappings.base import PolicyMapping
 from pz_policymap.mappings.fixed import Fixed
+from pz_policymap.mappings.uniform import FromPopulation
 from pz_policymap.mappings.weighted import Weighted
 
 
