@@ -17,6 +17,7 @@ from pz_policymap.wrappers.autoreset import Autoreset
 from pz_policymap.wrappers.done_flags import AgentFlags
 from pz_policymap.wrappers.policy_wrapper import WrapOptions, check_free, split_options
 from pz_policymap.wrappers.reset_options import FORCED, forced_matchup, taken
+from pz_policymap.wrappers.vector_agents import check_named
 from pz_policymap.wrappers.vector_episodes import MASK, Envs, VectorEpisodes, mask_on_host
 from pz_policymap.wrappers.vector_infos import FINAL, Finished, tagged_dict
 from pz_policymap.wrappers.vector_wrapper import VectorPolicyWrapper, seed_of_all
@@ -118,6 +119,10 @@ class PolicyMapMultiAgentVector(VectorPolicyWrapper):
         self.env = env
         settings, self.info_key = split_options(options)
         names, count = in_order("agents", known), integer("env.num_envs", num_envs, 1)
+        own = _attribute(env, "possible_agents")
+        self._named = isinstance(own, (list, tuple)) and bool(own)  # or else by the keys of the first observations
+        if self._named and agents is not None:
+            check_named(names, agents_of_simulator(env) or ())
         self.flags = AgentFlags(getattr(env, "unwrapped", env), names, count)
         episodes = VectorEpisodes.of(env, count, len(names), autoreset_mode, length=episode_length, read=self.flags)
         if episodes.autoreset is None:
@@ -209,6 +214,9 @@ class PolicyMapMultiAgentVector(VectorPolicyWrapper):
         self._failed = True  # if anything below raises: the simulator has begun an episode
         observations, infos = outcome if isinstance(outcome, (tuple, list)) and len(outcome) == 2 else (outcome, {})
         self._check(observations, infos)
+        if not self._named and observations.keys() - set(self.agents):  # no key left over: the others may join later
+            check_named(self.agents, observations)
+        self._named = True
         self._rows.begin(envs, seed, matchup)
         tagged = self._tagged(infos, None, self.policy_ids)
         self._failed = False

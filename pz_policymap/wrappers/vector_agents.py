@@ -49,6 +49,14 @@ def agents_of(env: VectorEnv[Any, Any, Any], agents: int | Sequence[Hashable] | 
     return names
 
 
+def check_named(agents: Sequence[Hashable], known: Iterable[Hashable]) -> None:
+    """Raises a ValueError if some of these agents are not among those of the environment."""
+    existing = list(known)
+    unknown = [agent for agent in agents if agent not in existing]
+    if unknown:
+        raise ValueError(f"agents must name agents of the environment, {existing}, got {list(agents)}")
+
+
 def known_agents(env: Any) -> tuple[Hashable, ...] | None:
     """Returns the `possible_agents` of a vector environment or of what it holds, or None if there are none.
 

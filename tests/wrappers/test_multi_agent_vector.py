@@ -346,6 +346,23 @@ class TestFaults:
         with pytest.raises(error, match=match):
             env.reset()
 
+    def test_agents_that_the_simulator_does_not_have_are_refused_at_construction(self):
+        with pytest.raises(ValueError, match=r"agents must name agents of the environment, .*, got \['red', 'B"):
+            wrapped(2, agents=["red", "Blue", "green"])
+        assert wrapped(2, agents=["blue", "red"]).agents == ("blue", "red")
+
+    def test_agents_that_no_observation_names_are_refused_at_the_first_reset(self):
+        class Unnamed(ScriptedSimulator):
+            possible_agents = None
+
+        env = pm.PolicyMapMultiAgentVector(Unnamed(2), 4, agents=["red", "Blue", "green"])
+        with pytest.raises(ValueError, match=r"agents must name agents of the environment, .*, got \['red', 'B"):
+            env.reset()
+        with pytest.raises(ResetNeeded):
+            env.step(0)
+        late = pm.PolicyMapMultiAgentVector(Unnamed(2), 4, agents=[*AGENTS, "late"])
+        assert "late" in late.reset()[1]
+
     def test_mode_that_is_not_declared_must_be_given(self):
         with pytest.raises(ValueError, match="autoreset_mode must be given"):
             wrapped(2, mode=None)
