@@ -208,7 +208,10 @@ class PolicyMapMultiAgentVector(VectorPolicyWrapper):
         matchup = None if forced is None else forced_matchup(forced, self.assigner, self.agents)
         if options is not None:
             given["options"] = options
-        if "return_info" in inspect.signature(method).parameters:  # of VMAS
+        accepted = inspect.signature(method).parameters
+        if "seed" not in accepted and not any(each.kind is each.VAR_KEYWORD for each in accepted.values()):
+            given.pop("seed", None)
+        if "return_info" in accepted:  # of VMAS
             given["return_info"] = True
         outcome = method(**given)
         self._failed = True  # if anything below raises: the simulator has begun an episode

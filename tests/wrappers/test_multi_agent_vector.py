@@ -447,3 +447,14 @@ def test_reset_with_return_info_is_asked_for_infos():
 
     env = pm.wrap(AsVmas(2, [], "agents", "SameStep", infos={agent: {"speed": 3} for agent in AGENTS}), 4)
     assert "speed" in env.reset(seed=0)[1][AGENTS[0]]
+
+
+def test_simulator_that_takes_no_seed_is_reset_with_one():
+    class Unseeded(ScriptedSimulator):
+        def reset(self):
+            return super().reset()
+
+    env = pm.wrap(Unseeded(2), 4, resample_every=1)
+    env.reset(seed=5)
+    expected = pm.assignments(4, AGENTS, seed=5, env_index=[0, 1], resample_every=1)
+    np.testing.assert_array_equal(env.policy_ids, expected)
