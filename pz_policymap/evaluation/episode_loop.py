@@ -145,7 +145,7 @@ class EpisodeLoop:
                 ended.add(agent)
                 env.step(None)
                 continue
-            if agent not in assigned or agent not in outcome.lengths:
+            if agent not in assigned:
                 self._join(agent, info, outcome)
             self._failure = partial(self._policy_failure, agent)
             action = act(agent, observation, info)
@@ -167,7 +167,7 @@ class EpisodeLoop:
         agents = list(env.agents)
         while agents:
             for agent in agents:
-                if agent not in assigned or agent not in outcome.lengths:
+                if agent not in assigned:
                     self._join(agent, infos.get(agent, {}), outcome)
             seen = {agent: observations[agent] for agent in agents if agent in observations}
             if not seen:
@@ -188,13 +188,12 @@ class EpisodeLoop:
             agents = [] if ended.issuperset(env.agents) else list(env.agents)
 
     def _join(self, agent: Any, info: Mapping[str, Any], outcome: Outcome) -> None:
-        """Seats an agent; one without an assignment is assigned by its tag."""
+        """Seats an agent without an assignment, with the policy in its tag."""
         outcome.seat([agent])
-        if agent not in self._assigned:
-            if self._info_key not in info:
-                raise KeyError(f"agent {agent!r} is not among possible_agents, and its info has no {self._info_key}")
-            self._assigned[agent] = info[self._info_key]
-            self._seats.join(agent, self._assigned[agent])
+        if self._info_key not in info:
+            raise KeyError(f"agent {agent!r} is not among possible_agents, and its info has no {self._info_key}")
+        self._assigned[agent] = info[self._info_key]
+        self._seats.join(agent, self._assigned[agent])
 
     def _policy_failure(self, agent: Any, error: BaseException) -> PlayError:
         policy = self._assigned[agent]

@@ -177,7 +177,7 @@ def merged_file(paths: Sequence[str | os.PathLike[str]], into: str | os.PathLike
             ended differently in two files.
         OSError: If a file cannot be read or written.
     """
-    for path in paths:
+    for path in paths[1:]:
         if not Path(path).stat().st_size:
             raise ValueError(f"results {os.fspath(path)}: it is empty, so its shard has not begun")
     first = ResultsFile(paths[0])

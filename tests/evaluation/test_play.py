@@ -130,3 +130,11 @@ def test_global_generators_are_seeded_without_torch(monkeypatch):
         games._seed_global_generators(3)
         numbers.append((random.random(), np.random.random()))  # noqa: NPY002
     assert numbers[0] == numbers[1]
+
+
+def test_play_agent_with_an_assignment_joins_mid_episode():
+    env = pm.wrap(StubParallel(live=(("a",), ("a", "b"), ("a", "b"), ())), 3, seed=0)
+    (episode,) = pm.play(env, ["random"] * 3, 1)
+    assert episode.agents == ("a", "b")
+    assert episode.policies == tuple(env.policy_ids.values())
+    assert episode.lengths == (3, 2)

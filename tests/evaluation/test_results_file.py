@@ -180,7 +180,7 @@ def test_read_tournament_refuses_files_that_contradict_each_other(tmp_path):
         pm.read_tournament(written(tmp_path / "other", HEADER, GAME), first)
     with pytest.raises(ValueError, match="paths must be at least one results file, got none"):
         pm.read_tournament()
-    with pytest.raises(ValueError, match="it is empty"):
+    with pytest.raises(ValueError, match="it is not a results file"):
         pm.read_tournament(written(tmp_path / "empty"))
     with pytest.raises(FileNotFoundError):
         pm.read_tournament(tmp_path / "missing")
