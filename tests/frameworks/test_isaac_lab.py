@@ -6,7 +6,7 @@ import pytest
 import pz_policymap as pm
 
 torch = pytest.importorskip("torch")
-from tests.isaac_lab import DirectMARLEnv  # noqa: E402
+from tests.frameworks.isaac_lab import DirectMARLEnv  # noqa: E402
 
 AGENTS = ["cart", "pendulum"]
 
