@@ -114,7 +114,7 @@ def test_scattered_environments(side_by_side, report):
         return words
 
     ours, theirs = side_by_side(assigner.begin_episodes, one_counter_set_a_row, rounds=15)
-    report("16,384 rows at scattered episodes redraw", "one counter set a row", ours / theirs, 0.1, 0.25)
+    report("16,384 rows at scattered episodes redraw", "one counter set per row", ours / theirs, 0.1, 0.25)
 
 
 def test_weights_callable_that_returns_a_matrix(side_by_side, report):

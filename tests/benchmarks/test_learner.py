@@ -112,7 +112,7 @@ def test_learner_step_against_a_loop_by_hand(report, game):
         games=150,
     )
     _, of_step, of_recorded, _ = GAMES[game]
-    theirs = "the loop of a person, same opponent"
+    theirs = "a hand-written loop, same opponent"
     report(f"LearnerEnv.step, {game}", theirs, plain / by_hand, *of_step)
     report(f"LearnerEnv.step over a recorder, {game}", theirs, over_recorder / by_hand, *of_recorded)
 

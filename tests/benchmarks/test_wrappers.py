@@ -95,7 +95,7 @@ def test_tag_costs_about_a_dict_comprehension(side_by_side, report, num_agents, 
     assert by_hand() == wrapped.step(actions)
     ours, persons = side_by_side(lambda: wrapped.step(actions), by_hand, rounds=101)
     what = f"PolicyMapParallel.step, tag alone, {num_agents} agents, infos of {num_keys} keys"
-    report(what, "the dict comprehension of a person", ours / persons, 1.1, 2)
+    report(what, "a dict comprehension", ours / persons, 1.1, 2)
 
 
 def simple_spread():
