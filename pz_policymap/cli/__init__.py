@@ -31,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Args:
         arguments: The words of the command line; None: the process's own.
     """
-    from pz_policymap.cli.errors import CommandError, told
+    from pz_policymap.cli.errors import CommandError, error_message
     from pz_policymap.cli.options import DEMO
     from pz_policymap.cli.stdout import only_results_on_stdout
 
@@ -55,13 +55,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"pz-policymap: sys.exit({stop.code!r}) was called by the code that it runs", file=sys.stderr)
         return 1
     except OSError as error:  # stdout, on a full disk
-        print(f"pz-policymap: the output cannot be written: {told(error)}", file=sys.stderr)
+        print(f"pz-policymap: the output cannot be written: {error_message(error)}", file=sys.stderr)
         return 1
     except CommandError as error:
         if traced:
             traceback.print_exc()
             print(getattr(error.__cause__, "details", ""), file=sys.stderr)
-        print(f"pz-policymap: {told(error)}", file=sys.stderr)
+        print(f"pz-policymap: {error_message(error)}", file=sys.stderr)
         return error.code
     return code
 

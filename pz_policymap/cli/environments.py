@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any
 
-from pz_policymap.cli.errors import CommandError, UsageError, told
+from pz_policymap.cli.errors import CommandError, UsageError, error_message
 from pz_policymap.cli.named import module_named, object_named
 
 PARALLEL, AEC = "parallel", "aec"
@@ -48,10 +48,10 @@ class EnvName:
         try:
             env = make(**self.settings)
         except ImportError as error:
-            raise CommandError(f"environment {self.name!r} needs a missing package: {told(error)}") from error
+            raise CommandError(f"environment {self.name!r} needs a missing package: {error_message(error)}") from error
         except (Exception, SystemExit) as error:
             given = f" with {dict(self.settings)}" if self.settings else ""
-            raise CommandError(f"environment {self.name!r} cannot be made{given}: {told(error)}") from error
+            raise CommandError(f"environment {self.name!r} cannot be made{given}: {error_message(error)}") from error
         kinds = {PARALLEL: (ParallelEnv,), AEC: (AECEnv,), None: (ParallelEnv, AECEnv)}[self.api]
         if not isinstance(env, kinds):
             expected = " or ".join(f"{kind.__module__.split('.')[0]}'s {kind.__name__}" for kind in kinds)
@@ -67,7 +67,7 @@ class EnvName:
         try:
             env.close()
         except Exception as error:
-            raise CommandError(f"environment {self.name!r} cannot be closed: {told(error)}") from error
+            raise CommandError(f"environment {self.name!r} cannot be closed: {error_message(error)}") from error
 
     def apis(self) -> list[str]:
         """Returns the APIs that the name offers, of "parallel" and "aec"; one where a function is named.
@@ -94,7 +94,7 @@ class EnvName:
         try:
             module = module_named(self.name)
         except UsageError as error:
-            raise UsageError(f"{told(error)}{_suggestion(self.name)}") from error
+            raise UsageError(f"{error_message(error)}{_suggestion(self.name)}") from error
         wanted = list(APIS.values()) if self.api is None else [APIS[self.api]]
         for function in wanted:
             if hasattr(module, function):

@@ -29,11 +29,11 @@ def check_folder(option: str, path: str | None) -> None:
         raise UsageError(f"{option}: there is no folder {str(Path(path).parent)!r}")
 
 
-def told(error: BaseException) -> str:
+def error_message(error: BaseException) -> str:
     """Returns the message of an error on one line, with its class if the message alone is unclear.
 
     Example:
-        >>> told(ValueError("policies must be at least 1, got 0")), told(KeyError("a"))
+        >>> error_message(ValueError("policies must be at least 1, got 0")), error_message(KeyError("a"))
         ('policies must be at least 1, got 0', "KeyError: 'a'")
     """
     message = " ".join(str(error).split())

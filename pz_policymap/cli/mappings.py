@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pz_policymap.cli.errors import UsageError, told
+from pz_policymap.cli.errors import UsageError, error_message
 from pz_policymap.cli.named import object_named
 from pz_policymap.mappings.base import PolicyMapping
 from pz_policymap.mappings.conversion import as_mapping
@@ -32,4 +32,4 @@ def mapping_from(text: str) -> PolicyMapping:
             return as_mapping(object_named("mapping", text))
         return mapping_from_text(text)
     except (TypeError, ValueError) as error:
-        raise UsageError(f"mapping {text}: {told(error)}") from error
+        raise UsageError(f"mapping {text}: {error_message(error)}") from error

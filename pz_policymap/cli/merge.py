@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 import pz_policymap as pm
-from pz_policymap.cli.errors import CommandError, UsageError, told
+from pz_policymap.cli.errors import CommandError, UsageError, error_message
 from pz_policymap.cli.options import add_command, add_outputs, add_teams, add_traceback
 from pz_policymap.cli.pictures import picture_at
 from pz_policymap.cli.tournament import show_result
@@ -37,9 +37,9 @@ def run(options: argparse.Namespace) -> int:
     try:
         result = pm.read_tournament(*options.files, into=options.into, team_of="prefix" if options.teams else None)
     except OSError as error:
-        raise CommandError(told(error)) from error
+        raise CommandError(error_message(error)) from error
     except (TypeError, ValueError) as error:
-        raise UsageError(told(error)) from error
+        raise UsageError(error_message(error)) from error
     show_result(result, options.json, {})
     if picture:
         picture.save(result.plot())

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from pz_policymap.cli.errors import CommandError, UsageError, told
+from pz_policymap.cli.errors import CommandError, UsageError, error_message
 
 
 def module_named(name: str) -> ModuleType:
@@ -37,7 +37,7 @@ def module_named(name: str) -> ModuleType:
             raise UsageError(
                 f"there is no module {name!r}: it must be installed, or be in the current folder {here}"
             ) from None
-        raise CommandError(f"module {name!r} cannot be imported: {told(error)}") from error
+        raise CommandError(f"module {name!r} cannot be imported: {error_message(error)}") from error
 
 
 def object_named(what: str, name: str) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from pz_policymap.cli.errors import CommandError, UsageError, check_folder, told
+from pz_policymap.cli.errors import CommandError, UsageError, check_folder, error_message
 from pz_policymap.cli.options import PLOT
 
 
@@ -64,7 +64,7 @@ class Picture:
         try:
             figure.savefig(self._path, dpi=150)
         except OSError as error:
-            raise CommandError(f"--plot: {told(error)}") from error
+            raise CommandError(f"--plot: {error_message(error)}") from error
 
 
 def picture_at(path: str | None) -> Picture | None:

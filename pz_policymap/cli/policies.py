@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Sequence
 from typing import Any
 
-from pz_policymap.cli.errors import CommandError, UsageError, told
+from pz_policymap.cli.errors import CommandError, UsageError, error_message
 from pz_policymap.cli.named import object_named
 from pz_policymap.policies.entrant import Entrant
 
@@ -73,7 +73,7 @@ def entrants_named(names: Sequence[str], folder: str | None = None, loader: str 
         try:
             checkpoints = Entrant.from_folder(folder, _Loader(loader))
         except ValueError as error:
-            raise UsageError(f"--checkpoints: {told(error)}") from error
+            raise UsageError(f"--checkpoints: {error_message(error)}") from error
         if twice := sorted(entrants.keys() & checkpoints.keys()):
             raise UsageError(
                 f"--checkpoints: {folder} holds a file with the name of another policy: {', '.join(twice)}"
@@ -126,13 +126,13 @@ def made(name: str, *args: Any, **kwargs: Any) -> Any:
     try:
         inspect.signature(factory).bind(*args, **kwargs)
     except TypeError as error:
-        raise UsageError(f"policy {name!r} cannot be made with these arguments: {told(error)}") from error
+        raise UsageError(f"policy {name!r} cannot be made with these arguments: {error_message(error)}") from error
     except ValueError:
         pass  # some classes written in C have no signature
     try:
         policy = factory(*args, **kwargs)
     except Exception as error:
-        raise CommandError(f"policy {name!r} cannot be made: {told(error)}") from error
+        raise CommandError(f"policy {name!r} cannot be made: {error_message(error)}") from error
     return _checked(name, policy)
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from pz_policymap.assignment import assignments, cadence_of
 from pz_policymap.cadence import Cadence
-from pz_policymap.cli.errors import UsageError, told
+from pz_policymap.cli.errors import UsageError, error_message
 from pz_policymap.cli.mappings import mapping_from
 from pz_policymap.cli.options import add_cadence, add_command, add_number, add_outputs, at_least
 from pz_policymap.cli.pictures import picture_at
@@ -122,7 +122,7 @@ def _drawn(mapping: PolicyMapping, agents: Sequence[str], options: argparse.Name
             for _ in range(2)
         )
     except (TypeError, ValueError) as error:
-        raise UsageError(told(error)) from error
+        raise UsageError(error_message(error)) from error
     if not np.array_equal(drawn, again):
         print("the mapping is not pure: a second draw with the same numbers differs", file=sys.stderr)
     return drawn

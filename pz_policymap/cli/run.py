@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pz_policymap as pm
 from pz_policymap.cli.environments import EnvName, settings_from
-from pz_policymap.cli.errors import CommandError, UsageError, check_folder, told
+from pz_policymap.cli.errors import CommandError, UsageError, check_folder, error_message
 from pz_policymap.cli.mappings import mapping_from
 from pz_policymap.cli.options import (
     add_cadence,
@@ -91,7 +91,7 @@ def run(options: argparse.Namespace) -> int:
             team_of="prefix" if options.teams else None,
         )
     except (TypeError, ValueError) as error:
-        raise UsageError(told(error)) from error
+        raise UsageError(error_message(error)) from error
     _play(options, episodes, result)
     if options.json:
         show_json({"env": options.env, "mapping": repr(mapping), "seed": options.seed, **result.as_dict()})
@@ -137,7 +137,7 @@ def _keep(options: argparse.Namespace, result: pm.PlayResult) -> None:
         try:
             pm.save(options.payoff, payoff=result.payoff, statistics=result.statistics)
         except OSError as error:
-            raise CommandError(f"--payoff: {told(error)}") from error
+            raise CommandError(f"--payoff: {error_message(error)}") from error
 
 
 def _mapping_and_names(options: argparse.Namespace) -> tuple[PolicyMapping, list[str]]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pz_policymap as pm
 from pz_policymap.cli.environments import EnvName, settings_from
-from pz_policymap.cli.errors import CommandError, UsageError, check_folder, told
+from pz_policymap.cli.errors import CommandError, UsageError, check_folder, error_message
 from pz_policymap.cli.options import (
     add_command,
     add_environment,
@@ -154,8 +154,8 @@ def _play(options: argparse.Namespace, make_env: EnvName, entrants: dict[str, An
         print(f"{state[0]} of {state[1]} games were played; {kept}", file=sys.stderr)
         raise
     except (PlayError, ImportError) as error:
-        raise CommandError(told(error)) from error
+        raise CommandError(error_message(error)) from error
     except OSError as error:
-        raise CommandError(f"--results: {told(error)}") from error
+        raise CommandError(f"--results: {error_message(error)}") from error
     except (TypeError, ValueError) as error:
-        raise UsageError(told(error)) from error
+        raise UsageError(error_message(error)) from error

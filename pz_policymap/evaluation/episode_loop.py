@@ -197,7 +197,8 @@ class EpisodeLoop:
 
     def _policy_failure(self, agent: Any, error: BaseException) -> PlayError:
         policy = self._assigned[agent]
-        text = f"policy {self._name_of(policy)}, which controls agent {agent!r}, raised {told(error)} ({_place(error)})"
+        what = f"{error_text(error)} ({_place(error)})"
+        text = f"policy {self._name_of(policy)}, which controls agent {agent!r}, raised {what}"
         return _play_error(text, error, policy, agent)
 
     def _batch_failure(self, error: BaseException) -> PlayError:
@@ -206,7 +207,7 @@ class EpisodeLoop:
 
     def _step_failure(self, actions: Mapping[Any, Any], error: BaseException) -> PlayError:
         """Returns the error of a failed step: a policy's if its action is not in the space, else the environment's."""
-        where = f"{told(error)} ({_place(error)})"
+        where = f"{error_text(error)} ({_place(error)})"
         for agent, action in actions.items():
             policy, space = self._assigned[agent], self._env.action_space(agent)
             if not space.contains(action):
@@ -223,7 +224,7 @@ class EpisodeLoop:
 
 
 def _environment_failure(error: BaseException) -> PlayError:
-    return _play_error(f"{told(error)} ({_place(error)})", error)
+    return _play_error(f"{error_text(error)} ({_place(error)})", error)
 
 
 def _play_error(text: str, error: BaseException, policy: Any = None, agent: Any = None) -> PlayError:
@@ -233,7 +234,7 @@ def _play_error(text: str, error: BaseException, policy: Any = None, agent: Any 
     return failure
 
 
-def told(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     """Returns class and message of an error on one line."""
     message = " ".join(str(error).split())
     if isinstance(error, SystemExit):

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pz_policymap.assignment import assignments
-from pz_policymap.evaluation.episode_loop import EpisodeLoop, Outcome, PlayError, told
+from pz_policymap.evaluation.episode_loop import EpisodeLoop, Outcome, PlayError, error_text
 from pz_policymap.learner.global_generators import IsolatedRandomness
 from pz_policymap.mappings.round_robin import RoundRobin
 from pz_policymap.policies.entrant import Entrant
@@ -169,7 +169,7 @@ class GamePlayer:
         try:
             self._policies[name] = entrant.load()
         except (Exception, SystemExit) as error:
-            raise PlayError(f"entrant {name!r}, {entrant!r}, cannot be loaded: {told(error)}") from error
+            raise PlayError(f"entrant {name!r}, {entrant!r}, cannot be loaded: {error_text(error)}") from error
         del self._unloaded[name]
 
     def _check(self, outcome: Outcome) -> None:

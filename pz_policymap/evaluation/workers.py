@@ -17,7 +17,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any, NamedTuple
 
-from pz_policymap.evaluation.episode_loop import PlayError, told
+from pz_policymap.evaluation.episode_loop import PlayError, error_text
 from pz_policymap.evaluation.games import FinishedGame, Game, GamePlayer
 
 _BATCH_SECONDS = 0.3  # a batch of games that takes less costs more in messages than in games
@@ -78,7 +78,7 @@ def played(plan: Plan, games: Iterator[Game], count: int, jobs: int) -> Generato
                 yield from batch.games
                 failure = failure or batch.failure
     except Exception as error:  # each backend raises another error for a dead worker
-        raise PlayError(f"a worker failed: {told(error)}") from error
+        raise PlayError(f"a worker failed: {error_text(error)}") from error
     if failure is not None:
         raise failure
 

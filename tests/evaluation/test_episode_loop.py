@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pz_policymap as pm
-from pz_policymap.evaluation.episode_loop import EpisodeLoop, Outcome, PlayError, told
+from pz_policymap.evaluation.episode_loop import EpisodeLoop, Outcome, PlayError, error_text
 from pz_policymap.policies.seat_policies import SeatPolicies
 from tests.stub_envs import StubAEC, StubParallel
 
@@ -191,7 +191,7 @@ def test_episode_loop_error_of_reset_is_the_fault_of_the_environment():
     [(ValueError("a\nb"), "ValueError: a b"), (KeyError(), "KeyError"), (SystemExit(2), "sys.exit(2)")],
 )
 def test_error_text_of_any_error_is_one_line(error, text):
-    assert told(error) == text
+    assert error_text(error) == text
 
 
 def test_episode_loop_agents_removed_with_the_last_step_have_ended():
