@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pz_policymap.arguments import distinct_agents, in_order, seed_of
-from pz_policymap.cadence import Cadence
+from pz_policymap.cadence import RESAMPLE_EVERY, Cadence
 from pz_policymap.mappings.base import PolicyIds, PolicyMapping, WeightsFunction, checked_assign, named_error
 from pz_policymap.mappings.conversion import MappingLike, as_mapping
 from pz_policymap.mappings.population import possible_policies
@@ -142,7 +142,7 @@ def check_mapping(rule: PolicyMapping, cadence: Cadence, end: int, agents: tuple
 def cadence_of(rule: PolicyMapping, resample_every: int | None, warmup_episodes: int) -> Cadence:
     """Returns the cadence; without a number, a mapping whose blocks are a schedule resamples in every episode."""
     if resample_every is None:
-        resample_every = 1 if rule.counts_blocks else 10
+        resample_every = 1 if rule.counts_blocks else RESAMPLE_EVERY
     return Cadence(resample_every, warmup_episodes)
 
 

@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 from pz_policymap.arguments import integer
 
+RESAMPLE_EVERY = 10  # episodes between resamples, unless the mapping is a schedule
+
 
 @dataclass(frozen=True)
 class Cadence:
@@ -31,7 +33,7 @@ class Cadence:
         [0, 1, 1, 1, 2, 2, 2, 2, 3]
     """
 
-    resample_every: int = 10
+    resample_every: int = RESAMPLE_EVERY
     warmup_episodes: int = 0
 
     def __post_init__(self) -> None:

@@ -45,7 +45,7 @@ def save(path: str | os.PathLike[str], **parts: HasState | dict[str, Any]) -> No
 
     Raises:
         TypeError: If a part has no state, or if a state holds a value that is neither plain nor an array.
-        ValueError: If there are no parts.
+        ValueError: If no part is given.
         OSError: If the file cannot be written.
 
     Example:

@@ -116,7 +116,7 @@ def mapped(function: Callable[..., Any], first: Any, *others: Any) -> Any:
 
 
 def first_leaf(value: Any) -> Any:
-    """Returns the first leaf of nested arrays, or the value itself where there is none.
+    """Returns the first leaf of nested arrays, or the value itself if it has none.
 
     Example:
         >>> first_leaf({"x": [np.zeros(1), np.ones(2)]})

@@ -75,7 +75,7 @@ def _outcome(run: Callable[[Make], object], build: Make) -> tuple[str, list[str]
 
 
 def failure_text(error: BaseException) -> str:
-    """Returns the message of an error, or the line that raised it if there is none, and its place."""
+    """Returns the message of an error, or the line that raised it if the message is empty, and its place."""
     frame = traceback.extract_tb(error.__traceback__)[-1]
     message = _one_line(str(error)) or (frame.line or "")
     kind = "" if isinstance(error, AssertionError) else f"{type(error).__name__}: "

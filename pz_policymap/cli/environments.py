@@ -39,7 +39,7 @@ class EnvName:
         """Makes the environment.
 
         Raises:
-            UsageError: If there is no such environment, or if it is not a PettingZoo environment.
+            UsageError: If the environment does not exist, or if it is not a PettingZoo environment.
             CommandError: If it cannot be imported or made.
         """
         from pettingzoo.utils.env import AECEnv, ParallelEnv

@@ -16,7 +16,7 @@ def module_named(name: str) -> ModuleType:
     """Returns a module, which may be in the current folder.
 
     Raises:
-        UsageError: If there is no such module.
+        UsageError: If the module does not exist.
         CommandError: If there is one and it cannot be imported.
     """
     here = str(Path.cwd())
@@ -48,7 +48,7 @@ def object_named(what: str, name: str) -> Any:
         name: Module and object.
 
     Raises:
-        UsageError: If there is no such thing.
+        UsageError: If the module does not define it.
         CommandError: If the module cannot be imported.
 
     Example:

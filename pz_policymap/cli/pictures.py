@@ -20,7 +20,7 @@ class Picture:
 
     Raises:
         CommandError: If matplotlib is not installed.
-        UsageError: If there is no such folder or format.
+        UsageError: If the folder does not exist, or the format is unknown.
     """
 
     def __init__(self, path: str) -> None:

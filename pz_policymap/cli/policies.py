@@ -10,8 +10,7 @@ from typing import Any
 from pz_policymap.cli.errors import CommandError, UsageError, error_message
 from pz_policymap.cli.named import object_named
 from pz_policymap.policies.entrant import Entrant
-
-RANDOM = "random"
+from pz_policymap.policies.seat_policies import RANDOM
 
 
 def policy_names(words: Sequence[str]) -> list[str]:

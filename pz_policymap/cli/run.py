@@ -20,11 +20,12 @@ from pz_policymap.cli.options import (
     add_traceback,
 )
 from pz_policymap.cli.pictures import labels_of, picture_at
-from pz_policymap.cli.policies import RANDOM, policies_named, policy_names
+from pz_policymap.cli.policies import policies_named, policy_names
 from pz_policymap.cli.progress import progress
 from pz_policymap.cli.tables import show, show_json
 from pz_policymap.evaluation.episode_loop import PlayError
 from pz_policymap.mappings.base import PolicyMapping
+from pz_policymap.policies.seat_policies import RANDOM
 
 _TEXT = """
 Plays episodes of an environment and shows the results of each policy.

@@ -20,8 +20,8 @@ from pz_policymap.learner.global_generators import IsolatedRandomness
 from pz_policymap.mappings.round_robin import RoundRobin
 from pz_policymap.policies.entrant import Entrant
 from pz_policymap.policies.seat_policies import SeatPolicies
+from pz_policymap.results.episode import MAX_RETURN
 
-MAX_RETURN = 1e300  # as in `Episode`
 _CHUNK = 1000  # games whose matchups are computed at once
 
 

@@ -6,9 +6,10 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from pz_policymap.evaluation.result_table import cell, html_table, text_table
+from pz_policymap.evaluation.result_table import cell, html_table
 from pz_policymap.evaluation.standings import standings
 from pz_policymap.results.episode import Episode
+from pz_policymap.results.ledger import text_table
 from pz_policymap.results.payoff import Payoff
 from pz_policymap.results.statistics import PolicyStatistics
 from pz_policymap.results.sums import added

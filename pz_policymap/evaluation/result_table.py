@@ -77,19 +77,6 @@ def cell(value: float) -> str:
     return "-" if math.isnan(value) else f"{value:.2f}"
 
 
-def text_table(rows: Sequence[Sequence[str]], words: int = 1) -> str:
-    """Returns rows as text: the first columns, of words, to the left, those of numbers to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = (
-        [
-            text.ljust(width) if place < words else text.rjust(width)
-            for place, (text, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        for row in rows
-    )
-    return "\n".join("  ".join(line).rstrip() for line in lines)
-
-
 def html_table(title: str, rows: Sequence[Sequence[str]], notes: Sequence[str]) -> str:
     """Returns rows and notes as HTML, for notebooks."""
     lines = [f"<table><caption>{html.escape(title)}</caption>"]

@@ -11,8 +11,10 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
+from pz_policymap.checkpoint import replacing
 from pz_policymap.evaluation.game_table import GameTable
-from pz_policymap.evaluation.games import MAX_RETURN, FinishedGame, Game
+from pz_policymap.evaluation.games import FinishedGame, Game
+from pz_policymap.results.episode import MAX_RETURN
 
 _FORMAT = {"format": "pz_policymap games", "version": 1}
 
@@ -112,7 +114,7 @@ class ResultsFile:
             self._append({**_FORMAT, **self.settings})
         for name, version in versions.items():
             if name not in self.versions:
-                self._append({"entrant": name, "entrant_version": version})
+                self._append(_version(name, version))
                 self.versions[name] = version
 
     def append(self, finished: FinishedGame) -> None:
@@ -121,20 +123,11 @@ class ResultsFile:
         Raises:
             OSError: If it cannot be written; games before it are kept.
         """
-        entry = {
-            "names": finished.game.names,
-            "repetition": finished.game.repetition,
-            "returns": [None if math.isnan(value) else value for value in finished.returns],
-            "lengths": list(finished.lengths),
-            "moves": finished.moves,
-        }
-        if finished.forfeit is not None:
-            entry |= {"forfeit": finished.forfeit, "reason": finished.reason}
-        self._append(entry)
+        self._append(_entry(finished))
         self.games.add(finished)
 
     def _append(self, entry: dict[str, Any]) -> None:
-        line = json.dumps(entry).encode() + b"\n"
+        line = _line(entry)
         if self._file is None or self._file.write(line) != len(line):  # what was written is a line that is cut off
             raise OSError(f"{self.path} cannot be written: the disk is full")
 
@@ -144,6 +137,28 @@ class ResultsFile:
             with self._file as file:
                 os.fsync(file.fileno())
             self._file = None
+
+
+def _line(entry: dict[str, Any]) -> bytes:
+    return json.dumps(entry).encode() + b"\n"
+
+
+def _version(name: str, version: str) -> dict[str, Any]:
+    return {"entrant": name, "entrant_version": version}
+
+
+def _entry(finished: FinishedGame) -> dict[str, Any]:
+    """Returns the line of a game as plain values."""
+    entry = {
+        "names": finished.game.names,
+        "repetition": finished.game.repetition,
+        "returns": [None if math.isnan(value) else value for value in finished.returns],
+        "lengths": list(finished.lengths),
+        "moves": finished.moves,
+    }
+    if finished.forfeit is not None:
+        entry |= {"forfeit": finished.forfeit, "reason": finished.reason}
+    return entry
 
 
 def _finished(entry: dict[str, Any], seats: int) -> FinishedGame:
@@ -195,17 +210,10 @@ def merged_file(paths: Sequence[str | os.PathLike[str]], into: str | os.PathLike
             elif not _same(finished, first.games.finished(known[finished.game])):
                 raise ValueError(f"results {os.fspath(path)}: {finished.game} ended differently in another file")
     if into is not None:
-        beside = Path(f"{os.fspath(into)}.{os.getpid()}")
-        try:
-            written = ResultsFile(beside, first.settings)
-            written.open(dict(sorted(first.versions.items())))
-            for index in first.games.in_order().tolist():
-                written.append(first.games.finished(index))
-            written.close()
-            beside.replace(into)
-        except BaseException:
-            beside.unlink(missing_ok=True)
-            raise
+        with replacing(into) as file:
+            file.write(_line({**_FORMAT, **first.settings}))
+            file.writelines(_line(_version(name, version)) for name, version in sorted(first.versions.items()))
+            file.writelines(_line(_entry(first.games.finished(index))) for index in first.games.in_order().tolist())
     return first
 
 

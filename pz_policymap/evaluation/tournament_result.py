@@ -19,7 +19,6 @@ from pz_policymap.evaluation.result_table import (
     pair_rows,
     plain_dict,
     standings_rows,
-    text_table,
 )
 from pz_policymap.evaluation.results_file import merged_file
 from pz_policymap.evaluation.standings import MeanReturns, Standing, mean_returns, standings
@@ -27,6 +26,7 @@ from pz_policymap.mappings.groups import GroupOf, group_of_each_seat, group_rule
 from pz_policymap.results.clustered_results import ClusteredResults, policy_results, seat_results
 from pz_policymap.results.cooperation import Cooperation, cooperation
 from pz_policymap.results.intervals import Intervals
+from pz_policymap.results.ledger import text_table
 from pz_policymap.results.payoff import Payoff
 from pz_policymap.results.ratings import Ratings
 
@@ -170,14 +170,16 @@ class TournamentResult:
         return f"{len(self.episodes)} games of {len(self.names)} entrants"
 
     def __repr__(self) -> str:
-        return "\n".join([self._title(), text_table(standings_rows(self)), *(f"Note: {note}" for note in self.notes)])
+        return "\n".join(
+            [self._title(), text_table(standings_rows(self), words=1), *(f"Note: {note}" for note in self.notes)]
+        )
 
     def _repr_html_(self) -> str:
         return html_table(self._title(), standings_rows(self), self.notes)
 
     def pairs(self) -> str:
         """Returns a table of all pairs: win rates, or mean returns if no game was won. The best entrants come first."""
-        return text_table(pair_rows(self))
+        return text_table(pair_rows(self), words=1)
 
     def as_dict(self) -> dict[str, Any]:
         """Returns all numbers in plain types, best entrants first, for JSON; unknown ones are NaN."""

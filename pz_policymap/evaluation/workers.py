@@ -105,7 +105,7 @@ class _Pace:
             self._left = 0
 
     def batches(self, games: Iterator[Game]) -> Iterator[list[Game]]:
-        """Yields batches until there are no games left."""
+        """Yields batches until all games are in one."""
         while self._left:
             fair = -(-self._left // (2 * self._jobs))
             size = int(self.target * self._games / self._seconds) if self._seconds else 1

@@ -74,7 +74,7 @@ class LearnerEnv(gymnasium.Env[Any, Any]):
 
     Raises:
         TypeError: If an argument has the wrong type.
-        ValueError: If there is no policy wrapper, or the environment has no `possible_agents`; here and at reset, if
+        ValueError: If no policy wrapper is found, or the environment has no `possible_agents`; here and at reset, if
             the learner does not control exactly one seat, or if the seats that it can hold differ in their spaces.
 
     Example:
@@ -204,11 +204,11 @@ class LearnerEnv(gymnasium.Env[Any, Any]):
         self._playing = False
 
     def action_masks(self) -> NDArray[np.bool_]:
-        """Returns the actions that the learner may choose now, one boolean per action; all if there is no mask.
+        """Returns the actions that the learner may choose now, one boolean per action; all without a mask.
 
         Raises:
             ResetNeeded: Before the first reset.
-            TypeError: If there is no mask and the action space is not countable.
+            TypeError: If the action space is not countable and the environment gives no mask.
         """
         if self._episodes.agent is None:
             raise ResetNeeded("action_masks cannot be called before reset")

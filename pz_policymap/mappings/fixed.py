@@ -76,7 +76,7 @@ class ByEnvIndex(FromPopulation):
 
     Raises:
         TypeError: If an argument is a non-integer.
-        ValueError: If there are no policies, or if `num_envs` is not divisible by their number.
+        ValueError: If `policies` is 0 or empty, or if `num_envs` is not divisible by their number.
 
     Example:
         >>> from pz_policymap import ByEnvIndex, Draw

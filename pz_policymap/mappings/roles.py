@@ -34,7 +34,7 @@ class Roles(PolicyMapping):
 
     Raises:
         TypeError: If an argument is none of these, or if "prefix" meets agents that are not strings.
-        ValueError: If there are no mappings; if an agent of the environment has no role, or a role without a mapping;
+        ValueError: If `mappings` is empty; if an agent of the environment has no role, or a role without a mapping;
             if "prefix" meets names without a number at their end; if a mapping cannot serve the agents of its role.
 
     Example:

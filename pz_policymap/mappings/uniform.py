@@ -59,7 +59,7 @@ class Uniform(FromPopulation):
 
     Raises:
         TypeError: If `policies` holds a non-integer, or if `mix` or `replace` is not a bool.
-        ValueError: If there are no policies, if an index is negative or repeated, or if `replace=False` comes with
+        ValueError: If `policies` is 0 or empty, if an index is negative or repeated, or if `replace=False` comes with
             `mix=False`. With `replace=False`, also if an environment has more seats than there are policies.
 
     Example:

@@ -58,7 +58,7 @@ def flat_mask(mask: Any, space: spaces.Space[Any]) -> NDArray[np.bool_]:
         space: The action space.
 
     Raises:
-        TypeError: If there is no mask and the action space is not countable.
+        TypeError: If the action space is not countable and the environment gives no mask.
         ValueError: If the mask does not have one entry per action.
 
     Example:

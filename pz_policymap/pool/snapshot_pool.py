@@ -130,7 +130,7 @@ class SnapshotPool:
         """Returns whether to take a snapshot of a learner now; it also retires a member if no slot is free.
 
         Args:
-            learner: The name of the learner; a KeyError if there is none.
+            learner: The name of the learner; a KeyError if it is unknown.
             step: Its step; a ValueError if it is below that of the last snapshot.
             payoff: The ledger.
         """
@@ -154,7 +154,7 @@ class SnapshotPool:
             reset: Whether the learner restarts from its initial parameters: the ledger then forgets its results.
 
         Raises:
-            KeyError: If there is no such learner.
+            KeyError: If the learner is unknown.
             ValueError: If no slot is free, the name is taken, or the ledger is needed and missing.
         """
         settings = self._settings(learner)
@@ -185,7 +185,7 @@ class SnapshotPool:
         """Returns the probability with which a learner meets each policy id, shape `(num_policies,)`; they sum to 1.
 
         Raises:
-            KeyError: If there is no such learner.
+            KeyError: If the learner is unknown.
             ValueError: If the ledger is smaller than the pool, or a rule returns bad weights.
         """
         if payoff.num_policies < self.num_policies:

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pz_policymap.arguments import MAX_INDEX, in_order, integer, seed_of
-from pz_policymap.cadence import Cadence
+from pz_policymap.cadence import RESAMPLE_EVERY, Cadence
 from pz_policymap.randomness.philox import IntArray, Source, Words
 
 MAX_STREAM = 2**16 - 2
@@ -96,7 +96,7 @@ class Draw:
         agents: Sequence[Hashable],
         env_index: ArrayLike,
         episode: ArrayLike,
-        resample_every: int = 10,
+        resample_every: int = RESAMPLE_EVERY,
     ) -> Draw:
         """Returns the draw of these environments at these episodes, to try a mapping without an environment.
 

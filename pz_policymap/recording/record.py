@@ -15,12 +15,11 @@ from pz_policymap.recording.multi_agent_vector import RecordResultsMultiAgentVec
 from pz_policymap.recording.parallel import RecordResultsParallel
 from pz_policymap.recording.running_episode import Score
 from pz_policymap.recording.vector import RecordResultsVector
+from pz_policymap.wrappers.find import INNER, SEVERAL
 from pz_policymap.wrappers.multi_agent_vector import PolicyMapMultiAgentVector, is_simulator
 
 if TYPE_CHECKING:
     from gymnasium.vector import AutoresetMode  # which Gymnasium 1.0 does not have
-
-_INSIDE = ("env", "aec_env", "par_env", "venv", "envs", "vec_envs")  # where wrappers keep environments
 
 
 @overload
@@ -108,7 +107,7 @@ def record_results(
 
     Raises:
         TypeError: If an argument has the wrong type, or is for vector environments only.
-        ValueError: If there is no sink, if a recorder inside has the same sink, or if `agents` does not divide the
+        ValueError: If no sink is given, if a recorder inside has the same sink, or if `agents` does not divide the
             number of rows; at a step, if an agent has no tag, if its tag changes within an episode, or if a reward is
             not a finite number.
 
@@ -151,7 +150,7 @@ def recorders_in(env: Any) -> Iterator[Any]:
         if isinstance(layer, (RecordResultsAEC, RecordResultsParallel, BatchRecorder)):
             yield layer
         own = getattr(layer, "__dict__", {})  # wrappers forward attributes, and some of them raise before reset
-        for name in _INSIDE:
+        for name in (*INNER, *SEVERAL):
             inner = own.get(name)
             layers += inner if isinstance(inner, (list, tuple)) else [] if inner is None else [inner]
 

@@ -42,7 +42,7 @@ class ClusteredResults:
                 row.append("-" if np.isnan(value) else f"{value:.2f}")
                 row.append("too few" if np.isnan(low) else f"{low:.2f} to {high:.2f}")
             rows.append(row)
-        return text_table("ClusteredResults", rows)
+        return "ClusteredResults\n" + text_table(rows)
 
 
 def policy_results(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pz_policymap.arguments import MAX_INDEX, in_order, integer, number
 
-_MAX_VALUE = 1e300  # a hundred million of them can be added without overflow
+MAX_RETURN = 1e300  # a hundred million of them can be added without overflow
 _MAX_LENGTH = 2**53
 
 
@@ -27,8 +27,8 @@ class Episode:
 
     Raises:
         TypeError: If an argument is not a sequence, if it holds a non-number, or if sides are not hashable.
-        ValueError: If there are no seats, if an argument does not hold one value per seat, or if a number is out of
-            range or not finite.
+        ValueError: If the episode has no seats, if an argument does not hold one value per seat, or if a number is not
+            finite or out of range.
 
     Example:
         >>> from pz_policymap import Episode
@@ -82,4 +82,4 @@ def _defaults(seats: int, returns: Sequence[float]) -> dict[str, tuple[object, .
 
 
 def _numbers(name: str, values: Sequence[float]) -> tuple[float, ...]:
-    return tuple(number(name, value, -_MAX_VALUE, _MAX_VALUE) for value in in_order(name, values))
+    return tuple(number(name, value, -MAX_RETURN, MAX_RETURN) for value in in_order(name, values))

@@ -19,7 +19,7 @@ class Intervals(NamedTuple):
 
     Attributes:
         values: The estimates; NaN without results.
-        lows: Lower limits of the intervals; NaN where there are too few units for one.
+        lows: Lower limits of the intervals; NaN with too few units.
         highs: Upper limits of the intervals.
         units: Number of independent units, such as episodes.
     """
@@ -47,7 +47,7 @@ def wilson(rates: Floats, games: Floats, confidence: float = 0.95) -> tuple[Floa
     """Returns the limits of the score interval of win rates (Wilson 1927, "Probable inference").
 
     Args:
-        rates: Win rates from 0 to 1; NaN where there are no games.
+        rates: Win rates from 0 to 1; NaN without games.
         games: Number of independent games of each.
         confidence: Probability that an interval covers the true win rate.
 
@@ -74,7 +74,7 @@ def clustered_wilson(
     positive counts"). Without any variance between clusters, each cluster counts as one game.
 
     Args:
-        rates: Win rates from 0 to 1; NaN where there are no games.
+        rates: Win rates from 0 to 1; NaN without games.
         games: Number of games of each.
         squares: Sum over clusters of `(score - rate * games in the cluster)**2`, times n / (n - 1) for n clusters.
         units: Number of clusters of each.
@@ -109,7 +109,7 @@ def mean_intervals(units: Floats, sums: Floats, squares: Floats, confidence: flo
 
 
 def mean_errors(units: Floats, sums: Floats, squares: Floats) -> Floats:
-    """Returns standard errors of means, from the arguments of `mean_intervals`; NaN where there is none."""
+    """Returns standard errors of means, from the arguments of `mean_intervals`; NaN with too few units."""
     errors = np.full(units.shape, np.nan)
     known = (units > 1.0) & np.isfinite(squares)
     count, total = units[known], sums[known]

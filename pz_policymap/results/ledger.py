@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -68,9 +68,14 @@ def array_in(state: Mapping[str, Any], name: str) -> NDArray[Any]:
         raise ValueError(f"state does not fit: {name!r} must be an array, got {state.get(name)!r}") from error
 
 
-def text_table(title: str, rows: Iterable[Sequence[str]]) -> str:
-    """Returns a title and, below it, right-aligned columns: the repr of a ledger."""
-    table = [list(row) for row in rows]
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    lines = ("  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in table)
-    return "\n".join([title, *lines])
+def text_table(rows: Sequence[Sequence[str]], words: int = 0) -> str:
+    """Returns rows as text: the first `words` columns aligned to the left, the others, of numbers, to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = (
+        [
+            text.ljust(width) if place < words else text.rjust(width)
+            for place, (text, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        for row in rows
+    )
+    return "\n".join("  ".join(line).rstrip() for line in lines)

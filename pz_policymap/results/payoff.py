@@ -70,7 +70,7 @@ class Payoff(GameCounts):
         rows += [more * len(rows[0])] * len(more)
         settings = {"decay": (self.decay, 1.0), "prior": (self.prior, 1.0)}
         changed = [f", {name}={value:g}" for name, (value, default) in settings.items() if value != default]
-        return text_table(f"Payoff(num_policies={len(rates)}{''.join(changed)})", rows)
+        return f"Payoff(num_policies={len(rates)}{''.join(changed)})\n{text_table(rows)}"
 
     @property
     def episodes(self) -> IntMatrix:

@@ -64,7 +64,7 @@ class PolicyStatistics:
             values = [columns[name][policy] for name in _COLUMNS]
             rows.append([str(policy), *("-" if math.isnan(value) else f"{value:.10g}" for value in values)])
         rows += [["..."] * len(rows[0])] * (size > MAX_ROWS)
-        return text_table(f"PolicyStatistics(num_policies={size}, window={self.window})", rows)
+        return f"PolicyStatistics(num_policies={size}, window={self.window})\n{text_table(rows)}"
 
     @property
     def num_policies(self) -> int:

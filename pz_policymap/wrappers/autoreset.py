@@ -47,7 +47,12 @@ def undeclared_mode(env: vector.VectorEnv[Any, Any, Any], infos: Any) -> Autores
         return Autoreset.SAME_STEP
     if not hasattr(vector, "AutoresetMode"):
         return Autoreset.NEXT_STEP
-    raise ValueError(
+    raise undeclared(env)
+
+
+def undeclared(env: Any) -> ValueError:
+    """Returns the error about an environment whose mode is unknown."""
+    return ValueError(
         f"autoreset_mode must be given, for {env} does not declare it in its metadata: "
         f"one of {[mode.value for mode in Autoreset]}"
     )

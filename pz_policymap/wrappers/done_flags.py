@@ -14,7 +14,7 @@ from pz_policymap.batching.nested_arrays import array_for, held_by_host, library
 
 Rows = NDArray[np.intp]
 NO_ROWS: Rows = np.empty(0, np.intp)
-ALL = "__all__"  # the key of flags for whole environments, beside those of the agents
+ALL = "__all__"  # the key of flags for whole environments; RLlib's add it to any dict; it is never an agent
 
 
 def done_rows(*ends: Any) -> Rows:

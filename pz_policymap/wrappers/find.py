@@ -8,8 +8,8 @@ from pz_policymap.arguments import text
 from pz_policymap.assigner import PolicyAssigner
 from pz_policymap.wrappers.policy_wrapper import DEFAULT_KEY
 
-_INNER = ("env", "aec_env", "par_env", "venv")  # where wrappers and converters keep what they wrap
-_SEVERAL = ("envs", "vec_envs")  # where vectorizers keep several
+INNER = ("env", "aec_env", "par_env", "venv")  # where wrappers and converters keep what they wrap
+SEVERAL = ("envs", "vec_envs")  # where vectorizers keep several
 
 
 def find_assigner(env: Any) -> PolicyAssigner:
@@ -22,7 +22,7 @@ def find_assigner(env: Any) -> PolicyAssigner:
         env: An environment, wrapped and converted in any way.
 
     Raises:
-        ValueError: If there is no policy wrapper, or if a vectorizer holds several environments, each with its own.
+        ValueError: If no policy wrapper is found, or if a vectorizer holds several environments, each with its own.
 
     Example:
         >>> import pz_policymap as pm
@@ -71,8 +71,8 @@ def find_policy_wrapper(env: Any, any_of_several: bool = False) -> Any:
         if isinstance(own.get("assigner"), PolicyAssigner):
             return layer
         seen.append(layer)
-        layer = next((own[name] for name in _INNER if own.get(name) is not None), None)
-        several = next((name for name in _SEVERAL if isinstance(own.get(name), list) and own[name]), None)
+        layer = next((own[name] for name in INNER if own.get(name) is not None), None)
+        several = next((name for name in SEVERAL if isinstance(own.get(name), list) and own[name]), None)
         if layer is None and several is not None:
             if len(own[several]) > 1 and not any_of_several:
                 raise ValueError(

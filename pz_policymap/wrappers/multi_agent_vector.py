@@ -13,7 +13,7 @@ from typing_extensions import Unpack
 from pz_policymap.arguments import in_order, integer, row_numbers
 from pz_policymap.batching.nested_arrays import first_leaf, on_host
 from pz_policymap.mappings.conversion import MappingLike
-from pz_policymap.wrappers.autoreset import Autoreset
+from pz_policymap.wrappers.autoreset import Autoreset, undeclared
 from pz_policymap.wrappers.done_flags import AgentFlags
 from pz_policymap.wrappers.policy_wrapper import WrapOptions, check_free, split_options
 from pz_policymap.wrappers.reset_options import FORCED, forced_matchup, taken
@@ -126,10 +126,7 @@ class PolicyMapMultiAgentVector(VectorPolicyWrapper):
         self.flags = AgentFlags(getattr(env, "unwrapped", env), names, count)
         episodes = VectorEpisodes.of(env, count, len(names), autoreset_mode, length=episode_length, read=self.flags)
         if episodes.autoreset is None:
-            raise ValueError(
-                f"autoreset_mode must be given, for {env!r} does not declare it in its metadata: "
-                f"one of {[mode.value for mode in Autoreset]}"
-            )
+            raise undeclared(env)
         self._manage(mapping, names, episodes, (count, len(names)), settings)
         self._everyone = np.ones(count, np.bool_)  # the mask of the tag
 

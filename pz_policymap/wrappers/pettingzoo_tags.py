@@ -12,10 +12,9 @@ from typing_extensions import override
 from pz_policymap.arguments import in_order
 from pz_policymap.assigner import PolicyAssigner
 from pz_policymap.mappings.conversion import MappingLike
+from pz_policymap.wrappers.done_flags import ALL
 from pz_policymap.wrappers.policy_wrapper import PolicyWrapper, WrapOptions, check_free, name_of, split_options
 from pz_policymap.wrappers.reset_options import AS_DRAWN, FORCED, check_agents, forced_matchup, taken
-
-ALL = "__all__"  # a key that RLlib's environments add to any dict; it is never an agent
 
 Info = dict[str, Any]
 

@@ -58,7 +58,7 @@ def check_named(agents: Sequence[Hashable], known: Iterable[Hashable]) -> None:
 
 
 def known_agents(env: Any) -> tuple[Hashable, ...] | None:
-    """Returns the `possible_agents` of a vector environment or of what it holds, or None if there are none.
+    """Returns the `possible_agents` of a vector environment or of what it holds, or None without them.
 
     Raises:
         ValueError: If it holds environments with different numbers of agents.

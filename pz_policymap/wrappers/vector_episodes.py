@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pz_policymap.arguments import integer
+from pz_policymap.assigner_state import NEVER
 from pz_policymap.batching.nested_arrays import on_host
 from pz_policymap.wrappers.autoreset import Autoreset, declared_mode, undeclared_mode
 from pz_policymap.wrappers.done_flags import NO_ROWS, Rows, done_rows
@@ -21,7 +22,6 @@ MASK = "reset_mask"  # the key in reset's options that selects the rows to reset
 
 Envs = NDArray[np.intp]  # indices of environments, from 0, ascending
 NO_ENVS: Envs = NO_ROWS
-NEVER = 2**63 - 1
 
 
 class StepChange(NamedTuple):

@@ -118,7 +118,7 @@ class SelfPlay(BaseCallback):
             **options: Passed to `algorithm.load`.
 
         Raises:
-            OSError: If there is no saved run.
+            OSError: If the folder holds no saved run.
             ValueError: If the states do not fit pool, ledger or environments.
         """
         folder = self._folder()
