@@ -197,17 +197,17 @@ class EpisodeLoop:
 
     def _policy_failure(self, agent: Any, error: BaseException) -> PlayError:
         policy = self._assigned[agent]
-        what = f"{error_text(error)} ({_place(error)})"
-        text = f"policy {self._name_of(policy)}, which controls agent {agent!r}, raised {what}"
+        where = _text_and_place(error)
+        text = f"policy {self._name_of(policy)}, which controls agent {agent!r}, raised {where}"
         return _play_error(text, error, policy, agent)
 
     def _batch_failure(self, error: BaseException) -> PlayError:
-        """Returns the error of the policy called last. None is called again: its state would have changed."""
+        """Returns the error of the policy called last. No policy is called again: that would change its state."""
         return self._policy_failure(self._seats.asked[-1], error)
 
     def _step_failure(self, actions: Mapping[Any, Any], error: BaseException) -> PlayError:
         """Returns the error of a failed step: a policy's if its action is not in the space, else the environment's."""
-        where = f"{error_text(error)} ({_place(error)})"
+        where = _text_and_place(error)
         for agent, action in actions.items():
             policy, space = self._assigned[agent], self._env.action_space(agent)
             if not space.contains(action):
@@ -224,7 +224,7 @@ class EpisodeLoop:
 
 
 def _environment_failure(error: BaseException) -> PlayError:
-    return _play_error(f"{error_text(error)} ({_place(error)})", error)
+    return _play_error(_text_and_place(error), error)
 
 
 def _play_error(text: str, error: BaseException, policy: Any = None, agent: Any = None) -> PlayError:
@@ -242,7 +242,8 @@ def error_text(error: BaseException) -> str:
     return f"{type(error).__name__}: {message}" if message else type(error).__name__
 
 
-def _place(error: BaseException) -> str:
-    """Returns file and line where an error was raised."""
+def _text_and_place(error: BaseException) -> str:
+    """Returns the text of an error, and file and line where it was raised."""
     frames = traceback.extract_tb(error.__traceback__)
-    return f"{frames[-1].filename}:{frames[-1].lineno}" if frames else "unknown place"
+    place = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else "unknown place"
+    return f"{error_text(error)} ({place})"
