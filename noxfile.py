@@ -149,7 +149,7 @@ def torch(session: nox.Session) -> None:
 @nox.session
 def stable_baselines3(session: nox.Session) -> None:
     """Tests `LearnerEnv` and self-play in Stable-Baselines3, and the self-play example."""
-    session.install(".[sb3,demo]", "stable-baselines3==2.9.2", "sb3-contrib==2.9.2", TORCH, "pytest", "pdoc>=15")
+    session.install(".[sb3,demo,jobs]", "stable-baselines3==2.9.2", "sb3-contrib==2.9.2", TORCH, "pytest", "pdoc>=15")
     options = ("--override-ini=addopts=", "--import-mode=importlib")
     tests = [f"tests/frameworks/test_stable_baselines3{part}.py" for part in ("", "_self_play")]
     adapter = ("--doctest-modules", "pz_policymap/adapters/stable_baselines3")

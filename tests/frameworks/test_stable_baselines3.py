@@ -332,3 +332,41 @@ def test_example_short_run_draws_picture(tmp_path):
         assert "against random: " in run.stdout
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert picture.stat().st_size < 60_000
+
+
+class Greedy:
+    """A saved model that acts by argmax."""
+
+    def __init__(self, path):
+        self.model = MaskablePPO.load(path, device="cpu")
+
+    def predict(self, observation, action_masks):
+        return self.model.predict(observation, action_masks=action_masks, deterministic=True)
+
+
+def result_by_hand(path):
+    """The returns of a game in which a saved model moves first, by argmax, against `legal`."""
+    model, env = MaskablePPO.load(path), connect_four_v3.env()
+    env.reset(seed=0)
+    while not (env.terminations["player_0"] or env.truncations["player_0"]):
+        observation, *_ = env.last()
+        seen, mask = observation["observation"], observation["action_mask"]
+        first = env.agent_selection == "player_0"
+        env.step(int(model.predict(seen, action_masks=mask, deterministic=True)[0] if first else mask.argmax()))
+    return tuple(env.rewards.values())
+
+
+@pytest.mark.parametrize("load", [MaskablePPO.load, Greedy])
+def test_tournament_of_saved_models_is_equal_in_worker_processes(tmp_path, load):
+    model = small(MaskablePPO, connect_four())
+    for steps in (32, 512):
+        model.learn(steps, reset_num_timesteps=False)
+        model.save(tmp_path / f"step_{model.num_timesteps}.zip")
+    entrants = {**pm.Entrant.from_folder(tmp_path, load, "*.zip"), "random": "random", "legal": legal}
+    results = [pm.tournament(connect_four_v3.env, entrants, cycles=3, n_jobs=n_jobs) for n_jobs in (1, 2)]
+    assert results[0].names == ("step_32", "step_544", "random", "legal")
+    assert results[0].episodes == results[1].episodes  # sampled actions follow from torch's seed
+    assert len(results[0].episodes) == 36
+    if load is Greedy:
+        played = [episode.returns for episode in results[0].episodes if episode.policies == (1, 3)]
+        assert played == [result_by_hand(tmp_path / "step_544.zip")] * 3
