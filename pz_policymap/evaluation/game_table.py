@@ -99,9 +99,13 @@ class GameTable:
         return kept
 
     def clusters(self, order: NDArray[np.intp]) -> list[Hashable]:
-        """Returns a label per game; games of the same entrants under the same environment seed have the same one."""
+        """Returns a label per game; games with equal labels are not independent.
+
+        These are the games of the same entrants under the same environment seed, and those that `identical` finds.
+        """
+        same = self.identical(order)
         games = (self.finished(index).game for index in order.tolist())
-        return [(tuple(sorted(game.names)), game.repetition) for game in games]
+        return [game.names if game.names in same else (tuple(sorted(game.names)), game.repetition) for game in games]
 
     def forfeited(self, order: NDArray[np.intp]) -> NDArray[np.bool_]:
         """Returns which of some games were forfeited."""

@@ -54,9 +54,8 @@ class PlayResult:
         self.payoff.record(episode)
         self.statistics.record(episode)
         self._episodes += 1
-        for policy in set(episode.policies):
-            values = [value for other, value in zip(episode.policies, episode.returns, strict=True) if other == policy]
-            self._returns[policy] = added(*self._returns[policy], math.fsum(values) / len(values))
+        for policy, value in episode.mean_returns.items():
+            self._returns[policy] = added(*self._returns[policy], value)
 
     def as_dict(self) -> dict[str, Any]:
         """Returns all numbers in plain types, for JSON; unknown ones are NaN."""

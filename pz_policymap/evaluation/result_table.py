@@ -42,10 +42,10 @@ def standings_rows(result: TournamentResult) -> list[list[str]]:
 
 
 def _cooperative_rows(result: TournamentResult) -> list[list[str]]:
-    found = result.cooperation()
+    found, means = result.cooperation(), result.mean_returns
     rows = [["name", "return", "error", "self-play", "cross-play", "gap", "error", "worst partner"]]
     for policy in result.order:
-        columns = (*result.mean_returns[:2], found.self_play, found.cross_play, found.gaps, found.gap_errors)
+        columns = (means.values, means.errors, found.self_play, found.cross_play, found.gaps, found.gap_errors)
         partner = int(found.worst_partners[policy])
         worst = f"{result.names[partner]} ({found.worst_returns[policy]:.2f})" if partner >= 0 else "-"
         rows.append([result.names[policy], *(cell(values[policy]) for values in columns), worst])
@@ -97,8 +97,7 @@ def note_texts(result: TournamentResult, identical: Mapping[tuple[str, ...], int
     if identical:
         shown = [f"the {count} games of {' - '.join(matchup)}" for matchup, count in identical.items()]
         notes.append(
-            f"{_listed(shown, 'matchups')} are identical. Repeated games add no information: errors and intervals "
-            f"of these entrants are too small."
+            f"{_listed(shown, 'matchups')} are identical, and count as one game per matchup in errors and intervals."
         )
     if len(result.episodes) and len(set(result.episodes[0].sides)) == 1 and len(result.episodes[0].sides) > 1:
         notes.append("all agents are one team, so no game can be won.")
@@ -106,7 +105,8 @@ def note_texts(result: TournamentResult, identical: Mapping[tuple[str, ...], int
     few = [result.names[policy] for policy in result.order if units[policy] < _FEW]
     if few and result.competitive:
         who = "all entrants" if len(few) == len(result.names) else _listed(few, "entrants")
-        notes.append(f"fewer than {_FEW} independent games of {who}; play more cycles to rely on errors and intervals.")
+        more = "" if identical else "; play more cycles"
+        notes.append(f"fewer than {_FEW} independent games of {who}: errors and intervals are unreliable{more}.")
     for name, count in result.forfeits.items():
         notes.append(f"{name} forfeited {count} games, the first by this error: {result.reasons[name]}")
     return notes

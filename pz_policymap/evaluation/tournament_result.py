@@ -6,6 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from functools import cached_property
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,14 +22,14 @@ from pz_policymap.evaluation.result_table import (
     standings_rows,
 )
 from pz_policymap.evaluation.results_file import merged_file
-from pz_policymap.evaluation.standings import MeanReturns, Standing, mean_returns, standings
+from pz_policymap.evaluation.standings import Standing, standings
 from pz_policymap.mappings.groups import GroupOf, group_of_each_seat, group_rule
 from pz_policymap.results.clustered_results import ClusteredResults, policy_results, seat_results
 from pz_policymap.results.cooperation import Cooperation, cooperation
 from pz_policymap.results.intervals import Intervals
 from pz_policymap.results.ledger import text_table
 from pz_policymap.results.payoff import Payoff
-from pz_policymap.results.ratings import Ratings
+from pz_policymap.results.ratings import Ratings, clustered_ratings
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -71,25 +72,27 @@ class TournamentResult:
         return payoff
 
     def ratings(self) -> Ratings:
-        """Returns a rating per entrant with standard errors; see `Payoff.ratings`.
+        """Returns one rating per entrant, as `Payoff.ratings` does, with standard errors that count independent units.
 
-        Errors count games under one environment seed as independent. They are too small if that seed decides much of a
-        game, as a deal of cards does; the intervals of `win_rates` are not.
+        Games of the same entrants under the same environment seed are one unit, and identical games are another.
         """
         return self._ratings
 
     @cached_property
     def _ratings(self) -> Ratings:
-        return self.payoff.ratings()
+        return clustered_ratings(self.episodes, len(self.names), self._clusters)
 
     @cached_property
     def win_rates(self) -> Intervals:
         """The win rate of every entrant with its 95% interval, forfeits included; see `pm.policy_results`.
 
-        Games of the same entrants under the same environment seed count as one independent unit.
+        Units are those of `ratings`.
         """
-        clusters = self._table.clusters(self._order)
-        return policy_results(self.episodes, len(self.names), clusters=clusters).win_rates
+        return self._policy_results.win_rates
+
+    @cached_property
+    def _policy_results(self) -> ClusteredResults:
+        return policy_results(self.episodes, len(self.names), clusters=self._clusters)
 
     @cached_property
     def standings(self) -> list[Standing]:
@@ -97,20 +100,21 @@ class TournamentResult:
         return standings(self.payoff)
 
     @cached_property
-    def mean_returns(self) -> MeanReturns:
-        """The mean return of every entrant with its standard error, without forfeited games.
+    def mean_returns(self) -> Intervals:
+        """The mean return of every entrant with its standard error and interval, without forfeited games.
 
-        Games of the same entrants under the same environment seed count as one independent unit.
+        Units are those of `ratings`.
         """
-        return mean_returns(self._completed, self._table.clusters(self._completed.order), len(self.names))
+        if not self.forfeits:
+            return self._policy_results.mean_returns
+        return policy_results(self._completed, len(self.names), clusters=self._completed_clusters).mean_returns
 
     def cooperation(self) -> Cooperation:
         """Returns self-play and cross-play returns, their gaps, and the worst partner of each entrant.
 
         For cooperative games; play these with `self_matches=True`. See `pm.cooperation`.
         """
-        clusters = self._table.clusters(self._completed.order)
-        return cooperation(self._completed, len(self.names), clusters=clusters)
+        return cooperation(self._completed, len(self.names), clusters=self._completed_clusters)
 
     def seats(self, name: str | None = None) -> ClusteredResults:
         """Returns win rates and returns by seat, such as whether moving first wins; see `pm.seat_results`.
@@ -124,13 +128,21 @@ class TournamentResult:
         if name is not None and name not in self.names:
             raise ValueError(f"name must be one of {', '.join(self.names)}, got {name!r}")
         policy = None if name is None else self.names.index(name)
-        clusters = self._table.clusters(self._completed.order)
-        return seat_results(self._completed, policy=policy, clusters=clusters)
+        return seat_results(self._completed, policy=policy, clusters=self._completed_clusters)
 
     @cached_property
     def _completed(self) -> Episodes:
         """The games that were not forfeited."""
         return self.episodes[~self._forfeited]
+
+    @cached_property
+    def _clusters(self) -> list[Hashable]:
+        """The independent unit that each game belongs to."""
+        return self._table.clusters(self._order)
+
+    @cached_property
+    def _completed_clusters(self) -> list[Hashable]:
+        return list(compress(self._clusters, ~self._forfeited))
 
     @cached_property
     def _forfeited(self) -> NDArray[np.bool_]:

@@ -12,7 +12,14 @@ import numpy as np
 from pz_policymap.arguments import integer
 from pz_policymap.results.episode import Episode
 from pz_policymap.results.games import games, side_standings
-from pz_policymap.results.intervals import Intervals, clustered_wilson, confidence_of, ratio_sums, student_t
+from pz_policymap.results.intervals import (
+    Intervals,
+    confidence_of,
+    ratio_errors,
+    ratio_sums,
+    score_intervals,
+    student_intervals,
+)
 from pz_policymap.results.ledger import check_episode, text_table
 
 Terms = tuple[float, float, float, float]
@@ -38,7 +45,7 @@ class ClusteredResults:
         rows: list[list[str]] = [[self.heading, "units", "win rate", "interval", "mean return", "interval"]]
         for label, wins, returns in zip(self.labels, zip(*self.win_rates), zip(*self.mean_returns)):  # noqa: B905
             row = [str(label), f"{returns[3]:.0f}"]
-            for value, low, high, _ in (wins, returns):
+            for value, low, high, *_ in (wins, returns):
                 row.append("-" if np.isnan(value) else f"{value:.2f}")
                 row.append("too few" if np.isnan(low) else f"{low:.2f} to {high:.2f}")
             rows.append(row)
@@ -130,35 +137,26 @@ def _estimates(
 ) -> ClusteredResults:
     """Returns the results from the terms of each episode by label; `labels` come first."""
     sums: dict[Hashable, dict[Hashable, list[float]]] = {label: {} for label in labels}
-    numbers: dict[Hashable, int] = {}
     for by_label, cluster in zip(terms, count() if clusters is None else clusters, strict=clusters is not None):
-        numbers.setdefault(cluster, len(numbers))
         for label, values in by_label.items():
             mine = sums.setdefault(label, {}).setdefault(cluster, [0.0] * 4)
             for column, value in enumerate(values):
                 mine[column] += value
-    table = np.zeros((4, len(numbers), len(sums)))
-    for place, by_cluster in enumerate(sums.values()):
-        for cluster, mine in by_cluster.items():
-            table[:, numbers[cluster], place] = mine
-    scores, games, returns, episodes = table
-    rates, total, squares, units = ratio_sums(scores, games)
-    wins = Intervals(rates, *clustered_wilson(rates, total, squares, units, level), units)
-    means, total, squares, units = ratio_sums(returns, episodes)
-    half = np.divide(np.sqrt(squares), total, out=np.full(total.shape, np.nan), where=units > 1.0)
-    half *= student_t(units - 1.0, level)
-    return ClusteredResults(heading, tuple(sums), wins, Intervals(means, means - half, means + half, units))
+    tables = [np.array(list(by_cluster.values()), np.float64).reshape(-1, 4).T for by_cluster in sums.values()]
+    ratios = [[*ratio_sums(scores, met), *ratio_sums(totals, episodes)] for scores, met, totals, episodes in tables]
+    rates, met, squares, units, means, episodes, spread, clusters_of = np.array(ratios).reshape(-1, 8).T
+    wins = score_intervals(rates, met, squares, units, level)
+    errors = ratio_errors(episodes, spread, clusters_of)
+    return ClusteredResults(heading, tuple(sums), wins, student_intervals(means, clusters_of, errors, level))
 
 
 def _policy_terms(episode: Episode, num_policies: int) -> dict[int, Terms]:
     """Returns per policy the games won plus half those drawn, the games, the mean return, and 1 for the episode."""
     check_episode(episode, num_policies)
-    policies, seats, played, results = games(episode)
-    met = played.sum(axis=1)
-    scores, returns = (results.sum(axis=1) + met) / 2.0, np.bincount(seats, episode.returns) / np.bincount(seats)
-    return {
-        policy: (float(scores[i]), float(met[i]), float(returns[i]), 1.0) for i, policy in enumerate(policies.tolist())
-    }
+    policies, _, played, results = games(episode)
+    met, means = played.sum(axis=1), episode.mean_returns
+    scores = (results.sum(axis=1) + met) / 2.0
+    return {policy: (float(scores[i]), float(met[i]), means[policy], 1.0) for i, policy in enumerate(policies.tolist())}
 
 
 def _seat_terms(

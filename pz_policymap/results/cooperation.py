@@ -74,13 +74,10 @@ def cooperation(
     for episode, cluster in zip(episodes, count() if clusters is None else clusters, strict=clusters is not None):
         check_episode(episode, size)
         number = numbers.setdefault(cluster, len(numbers))
-        seats: dict[int, list[float]] = {}
-        for policy, value in zip(episode.policies, episode.returns, strict=True):
-            seats.setdefault(policy, []).append(value)
-        alone = len(seats) == 1 and len(episode.policies) > 1
-        for policy, values in seats.items():
-            mean = float(np.mean(values))
-            rows += [(policy, partner, number, mean) for partner in seats if partner != policy or alone]
+        means = episode.mean_returns
+        alone = len(means) == 1 and len(episode.policies) > 1
+        for policy, mean in means.items():
+            rows += [(policy, partner, number, mean) for partner in means if partner != policy or alone]
     return _estimates(rows, size)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
@@ -35,8 +36,8 @@ class Episode:
         >>> episode = Episode(policies=[0, 2], returns=[1.0, -1.0])
         >>> episode
         Episode(policies=(0, 2), returns=(1.0, -1.0))
-        >>> episode.scores, episode.sides
-        ((1.0, -1.0), (0, 1))
+        >>> episode.scores, episode.sides, episode.mean_returns
+        ((1.0, -1.0), (0, 1), {0: 1.0, 2: -1.0})
     """
 
     policies: Sequence[int]
@@ -73,6 +74,14 @@ class Episode:
         defaults = _defaults(len(self.policies), self.returns)
         shown = {name: value for name, value in vars(self).items() if value != defaults.get(name)}
         return f"Episode({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
+
+    @property
+    def mean_returns(self) -> dict[int, float]:
+        """Policy id -> mean return over the seats that the policy controlled."""
+        held: dict[int, list[float]] = {}
+        for policy, value in zip(self.policies, self.returns, strict=True):
+            held.setdefault(policy, []).append(value)
+        return {policy: math.fsum(values) / len(values) for policy, values in held.items()}
 
 
 def _defaults(seats: int, returns: Sequence[float]) -> dict[str, tuple[object, ...]]:

@@ -15,19 +15,21 @@ Floats = NDArray[np.float64]
 
 
 class Intervals(NamedTuple):
-    """Estimates with confidence intervals, arrays of one shape.
+    """Estimates with standard errors and confidence intervals, arrays of one shape.
 
     Attributes:
         values: The estimates; NaN without results.
         lows: Lower limits of the intervals; NaN with too few units.
         highs: Upper limits of the intervals.
         units: Number of independent units, such as episodes.
+        errors: Standard errors of the estimates; NaN with fewer than two units.
     """
 
     values: Floats
     lows: Floats
     highs: Floats
     units: Floats
+    errors: Floats
 
 
 def confidence_of(confidence: float) -> float:
@@ -104,8 +106,27 @@ def mean_intervals(units: Floats, sums: Floats, squares: Floats, confidence: flo
         ([2.0], [-0.48], [4.48])
     """
     means = np.divide(sums, units, out=np.full(units.shape, np.nan), where=units > 0.0)
-    half = mean_errors(units, sums, squares) * student_t(units - 1.0, confidence)
-    return Intervals(means, means - half, means + half, units)
+    return student_intervals(means, units, mean_errors(units, sums, squares), confidence)
+
+
+def student_intervals(means: Floats, units: Floats, errors: Floats, confidence: float = 0.95) -> Intervals:
+    """Returns Student's intervals of means with known standard errors."""
+    half = errors * student_t(units - 1.0, confidence)
+    return Intervals(means, means - half, means + half, units, errors)
+
+
+def score_intervals(
+    rates: Floats, games: Floats, squares: Floats, units: Floats, confidence: float = 0.95
+) -> Intervals:
+    """Returns the intervals of `clustered_wilson`, which has the same arguments, with standard errors."""
+    limits = clustered_wilson(rates, games, squares, units, confidence)
+    return Intervals(rates, *limits, units, ratio_errors(games, squares, units))
+
+
+def ratio_errors(totals: Floats, squares: Floats, units: Floats) -> Floats:
+    """Returns standard errors of ratios, from totals, squares and units as `ratio_sums` returns them."""
+    errors: Floats = np.divide(np.sqrt(squares), totals, out=np.full(totals.shape, np.nan), where=units > 1.0)
+    return errors
 
 
 def mean_errors(units: Floats, sums: Floats, squares: Floats) -> Floats:
@@ -118,21 +139,22 @@ def mean_errors(units: Floats, sums: Floats, squares: Floats) -> Floats:
     return errors
 
 
-def ratio_sums(numerators: Floats, denominators: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-    """Returns ratios, total denominators, corrected squares and numbers of clusters, for `clustered_wilson`.
+def ratio_sums(numerators: Floats, denominators: Floats) -> tuple[float, float, float, float]:
+    """Returns a ratio, its total denominator, corrected squares and the number of clusters, for `score_intervals`.
 
     The squares are the sum over n clusters of `(numerator - ratio * denominator)**2`, times n / (n - 1): the variance
     of a ratio estimate is their quotient by the squared total denominator (Cochran 1977, "Sampling techniques").
 
     Args:
-        numerators: The sum of each cluster for each estimate, shape `(num_clusters, num_estimates)`.
+        numerators: The sum of each cluster, shape `(num_clusters,)`.
         denominators: The divisors, such as numbers of games, of the same shape; 0 where a cluster has none.
     """
-    totals, units = denominators.sum(axis=0), (denominators > 0.0).sum(axis=0).astype(np.float64)
-    ratios = np.divide(numerators.sum(axis=0), totals, out=np.full(totals.shape, np.nan), where=totals > 0.0)
-    squares = ((numerators - np.nan_to_num(ratios) * denominators) ** 2).sum(axis=0)
-    squares *= np.divide(units, units - 1.0, out=np.ones(units.shape), where=units > 1.0)
-    return ratios, totals, squares, units
+    total, units = float(denominators.sum()), int(np.count_nonzero(denominators > 0.0))
+    if total == 0.0:
+        return math.nan, 0.0, 0.0, 0.0
+    ratio = float(numerators.sum()) / total
+    squares = float(((numerators - ratio * denominators) ** 2).sum())
+    return ratio, total, squares * (units / (units - 1.0) if units > 1 else 1.0), units
 
 
 def student_t(degrees: Floats, confidence: float = 0.95) -> Floats:

@@ -1,8 +1,9 @@
 """`Lineups`: the joint scores of the policies of one episode, for standard errors that count episodes, not games.
 
 The games of one episode are not independent: a seat that came first has won all of them. A lineup is a set of policies
-and of the games between them. For the vector `v = (1, scores)` of each of its episodes, the sum of `v v^T` is kept. A
-score is the number of games won plus half the number of draws, so all sums are exact, in any order.
+and the number of games between each two. For the vector `v = (1, scores)` of each of its episodes, the sum of `v v^T`
+is kept. A score is the number of games won plus half the number of draws, so all sums are exact, in any order. A
+cluster of episodes can take the place of an episode.
 
 Memory is bounded. Lineups are ordered by a hash, and the first of them are kept that fit into `BUDGET` floats. A kept
 lineup has been kept from its first episode on, so the sums are complete, and do not depend on the order of episodes
@@ -33,9 +34,9 @@ class Lineups:
         self._size = 0
         self._limit = UNLIMITED  # lineups whose rank is not below it are left out
 
-    def record(self, policies: tuple[int, ...], played: NDArray[np.bool_], scores: Vector) -> None:
+    def record(self, policies: tuple[int, ...], played: NDArray[Any], scores: Vector) -> None:
         """Adds one episode: its k distinct policies, the games between them `(k, k)`, and their scores `(k,)`."""
-        key = policies, played.tobytes()
+        key = policies, played.astype("<i4").tobytes()
         if key not in self._sums:
             if self._limit != UNLIMITED and _rank(key) >= self._limit:
                 return
@@ -116,7 +117,10 @@ class Lineups:
     def state(self) -> tuple[Vector, int]:
         """Returns all sums as one flat array, and the limit of ranks."""
         self._trim()
-        parts = [[len(key[0]), *key[0], *key[1], *self._sums[key].ravel()] for key in sorted(self._sums)]
+        parts = [
+            [len(policies), *policies, *np.frombuffer(played, "<i4"), *self._sums[policies, played].ravel()]
+            for policies, played in sorted(self._sums)
+        ]
         return np.array([number for part in parts for number in part], np.float64), self._limit
 
     @classmethod
@@ -140,7 +144,7 @@ class Lineups:
             policies, played, sums = np.split(record, [k, k + k * k])
             in_range = (np.diff(policies, prepend=-1.0, append=num_policies) > 0.0).all()
             fits = k > 0 and sums.size == (k + 1) ** 2 and bool(in_range and (sums >= 0.0).all())
-            key = tuple(map(int, policies)), (played == 1.0).tobytes()
+            key = tuple(map(int, policies)), (played == 1.0).astype("<i4").tobytes()
             fits = fits and bool(np.isin(played, [0.0, 1.0]).all())
             if not fits or key in lineups._sums or _rank(key) >= limit:
                 raise ValueError("state does not fit: 'lineups' is damaged")
@@ -158,7 +162,7 @@ class Lineups:
         return [
             (
                 np.array([policies for policies, _ in keys]),
-                np.frombuffer(b"".join(played for _, played in keys), np.bool_).reshape(-1, k, k).astype(np.float64),
+                np.frombuffer(b"".join(played for _, played in keys), "<i4").reshape(-1, k, k).astype(np.float64),
                 np.array([self._sums[key] for key in keys]),
             )
             for k, keys in groups.items()

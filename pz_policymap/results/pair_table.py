@@ -7,7 +7,6 @@ Joint scores of episodes with several games are kept beside it, see `lineups`.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -54,10 +53,7 @@ class PairTable:
     def record(self, episode: Episode, decay: float) -> None:
         """Adds one episode, in one write. `decay` is the factor of the decayed counts of each pair with a game."""
         policies, seats, played, results = games(episode)
-        returns: list[list[float]] = [[] for _ in policies]
-        for position, value in zip(seats, episode.returns, strict=True):
-            returns[position].append(value)
-        means = [math.fsum(values) / len(values) for values in returns]
+        means = [mean for _, mean in sorted(episode.mean_returns.items())]
         squares = [min(mean * mean, MAX_SQUARE) for mean in means]
 
         k, met, result = len(policies), played.ravel(), results.ravel()
@@ -69,7 +65,7 @@ class PairTable:
         change[:, WINS] = result > 0.0
         change[:, DRAWS] = met ^ (result != 0.0)
         change[:, JOINT_GAMES] = met if several_games else 0.0
-        change[:: k + 1, EPISODES] = [len(values) > 1 for values in returns]
+        change[:: k + 1, EPISODES] = np.bincount(seats) > 1
         entries[:, _COUNTS] += change
         terms = np.array([means, squares]).T.repeat(k, axis=0) * change[:, EPISODES, None]
         entries[:, _SUMS], entries[:, _RESTS] = added(entries[:, _SUMS], entries[:, _RESTS], terms)

@@ -1,13 +1,17 @@
-"""`bradley_terry`: one rating per policy from all games, with a standard error."""
+"""One Bradley-Terry rating per policy from all games, with a standard error."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable, Sequence
+from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pz_policymap.results.episode import Episode
+from pz_policymap.results.games import games
 from pz_policymap.results.lineups import Lineups
 
 Vector = NDArray[np.float64]
@@ -87,6 +91,34 @@ def bradley_terry(
     return Ratings((ratings - ratings.mean()) * ELO, errors * ELO)
 
 
+def clustered_ratings(
+    episodes: Sequence[Episode], num_policies: int, clusters: Sequence[Hashable], prior: float = 1.0
+) -> Ratings:
+    """Returns the ratings of some episodes, with errors that count clusters of episodes as independent.
+
+    Args:
+        episodes: The episodes.
+        num_policies: Size of the population.
+        clusters: A label per episode; episodes with equal labels are not independent.
+        prior: As in `bradley_terry`.
+    """
+    wins, played, lineups = np.zeros((num_policies,) * 2), np.zeros((num_policies,) * 2), Lineups()
+    number = {label: i for i, label in enumerate(dict.fromkeys(clusters))}
+    by_cluster = sorted(range(len(episodes)), key=lambda position: number[clusters[position]])
+    for _, positions in groupby(by_cluster, key=lambda position: number[clusters[position]]):
+        found = [games(episodes[position]) for position in positions]
+        policies = sorted({policy for each in found for policy in each.policies.tolist()})
+        won, met = np.zeros((len(policies),) * 2), np.zeros((len(policies),) * 2)
+        for each in found:
+            cells = np.ix_(*[np.searchsorted(policies, each.policies)] * 2)
+            won[cells] += (each.results + each.played) / 2.0
+            met[cells] += each.played
+        wins[np.ix_(policies, policies)] += won
+        played[np.ix_(policies, policies)] += met
+        lineups.record(tuple(policies), met, won.sum(axis=1))
+    return bradley_terry(wins, prior, lineups, played)
+
+
 def decayed_ratings(decayed_wins: Vector, wins: Vector, prior: float, lineups: Lineups, joint_games: Vector) -> Ratings:
     """Returns ratings from decayed games. Other arguments are those of `bradley_terry`, without decay.
 
@@ -104,11 +136,12 @@ def _scatter(chance: Vector, joint_games: Vector, lineups: Lineups) -> Vector:
     """Returns the covariance of the slope that comes from episodes with several games.
 
     Lineups that were left out are taken to vary as those that were kept. The factor n / (n - 1) for n episodes is that
-    of a sample variance. Without two kept episodes, games count as independent.
+    of a sample variance. Without two kept episodes, games of different episodes count as independent, and those of the
+    same pair in one cluster of episodes as equal.
     """
     squares, kept_games, episodes = lineups.scatter(chance)
     if episodes < 2.0 or not joint_games.any():
-        return _laplacian(joint_games * chance * chance.T)
+        return _laplacian(joint_games * np.maximum(kept_games, 1.0) * chance * chance.T)
     scale: float = joint_games.sum() / kept_games.sum() * episodes / (episodes - 1.0)
     return scale * squares
 

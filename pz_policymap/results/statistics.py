@@ -114,17 +114,15 @@ class PolicyStatistics:
             ValueError: If a policy is not in this population; nothing has changed then.
         """
         check_episode(episode, self.num_policies)
-        seats: dict[int, list[tuple[float, int]]] = {}
-        for policy, value, length in zip(episode.policies, episode.returns, episode.lengths, strict=True):
-            seats.setdefault(policy, []).append((value, length))
-        means = {policy: math.fsum(value for value, _ in each) / len(each) for policy, each in seats.items()}
-        steps = {policy: sum(length for _, length in each) for policy, each in seats.items()}
+        steps: dict[int, list[int]] = {}
+        for policy, length in zip(episode.policies, episode.lengths, strict=True):
+            steps.setdefault(policy, []).append(length)
         with LOCK:
-            for policy, each in seats.items():
-                place = self._episodes[policy] % self.window
-                self._recent[policy, place] = means[policy], steps[policy] / len(each)
+            for policy, mean_return in episode.mean_returns.items():
+                place, total = self._episodes[policy] % self.window, sum(steps[policy])
+                self._recent[policy, place] = mean_return, total / len(steps[policy])
                 self._episodes[policy] += 1
-                self._steps[policy] += steps[policy]
+                self._steps[policy] += total
 
     def grow(self, num_policies: int) -> None:
         """Makes room for a larger population. All numbers stay.

@@ -9,9 +9,11 @@ import pytest
 from pettingzoo.classic import rps_v2, tictactoe_v3
 
 import pz_policymap as pm
+from pz_policymap.evaluation import tournament_result
 from pz_policymap.evaluation.game_table import GameTable
 from pz_policymap.evaluation.games import FinishedGame, Game
 from pz_policymap.evaluation.tournament_result import TournamentResult
+from pz_policymap.results.ratings import clustered_ratings
 from tests import cli_bots
 from tests.evaluation.outcomes import ENTRANTS
 
@@ -31,7 +33,7 @@ def test_result_table_shows_every_number_by_name():
     title, heading, *rows = repr(result).splitlines()
     assert title == "20 games of 2 entrants"
     assert heading.split()[:7] == ["name", "rating", "error", "games", "wins", "draws", "losses"]
-    rates, ratings, means = result.win_rates, result.payoff.ratings(), result.mean_returns
+    rates, ratings, means = result.win_rates, result.ratings(), result.mean_returns
     for policy, row in zip(result.order, rows, strict=True):
         name, rating, error, games, wins, draws, losses, rate, low, to, high, value, of_value = row.split()
         assert name == result.names[policy]
@@ -44,7 +46,7 @@ def test_result_table_shows_every_number_by_name():
             f"{rates.highs[policy]:.2f}",
         ]
         assert (value, of_value) == (f"{means.values[policy]:.2f}", f"{means.errors[policy]:.2f}")
-    assert result.ratings().values.tolist() == ratings.values.tolist()
+    np.testing.assert_allclose(ratings.values, result.payoff.ratings().values)
     page = ET.fromstring(f"<div>{result._repr_html_()}</div>")
     assert page.find("table/caption").text == title
     assert len(page.findall("table/tr")) == 3
@@ -53,8 +55,9 @@ def test_result_table_shows_every_number_by_name():
 
 def test_result_ratings_are_computed_once(monkeypatch):
     calls = []
-    computed = pm.Payoff.ratings
-    monkeypatch.setattr(pm.Payoff, "ratings", lambda self: calls.append(self) or computed(self))
+    monkeypatch.setattr(
+        tournament_result, "clustered_ratings", lambda *given: calls.append(given) or clustered_ratings(*given)
+    )
     result = result_of(("ab", [1.0, 0.0]), ("ba", [1.0, 0.0]), ("ab", [1.0, 0.0]))
     assert repr(result).startswith("3 games")
     assert result.as_dict()
@@ -133,35 +136,40 @@ def test_result_identical_games_of_a_pair_are_noted():
     entrants = {"random": "random", "first": cli_bots.first_free, "last": cli_bots.last_free}
     result = pm.tournament(tictactoe_v3.env, entrants, cycles=20)
     (note,) = result.notes
-    assert note.startswith("the 20 games of first - last, the 20 games of last - first are identical. ")
+    assert note.startswith("the 20 games of first - last, the 20 games of last - first are identical, and count as one")
     assert repr(result).splitlines()[-1] == f"Note: {note}"
+    assert result.win_rates.units.tolist() == [40, 22, 22]  # 20 seeds per opponent, or one game per seating
+    assert result.mean_returns.units.tolist() == [40, 22, 22]
     random = pm.tournament(rps_v2.parallel_env, {"a": "random", "b": "random"}, cycles=50)
     assert random.notes == []
 
 
 def test_result_games_with_equal_returns_and_other_moves_are_not_identical():
     equal, other = [("ab", [1.0, -1.0], 7)] * 20, [("ab", [1.0, -1.0], 8)]
-    assert len(result_of(*equal).notes) == 1
+    assert ["identical" in note for note in result_of(*equal).notes] == [True, False]
+    assert result_of(*equal).win_rates.units.tolist() == [1, 1]
     assert result_of(*equal, *other).notes == []
+    assert result_of(*equal, *other).win_rates.units.tolist() == [21, 21]
     assert "identical" not in "".join(result_of(*equal[:4]).notes)
 
 
 def test_result_many_identical_matchups_are_counted():
     games = [(pair, [1.0, 0.0]) for pair in ("ab", "ba", "ac", "ca", "bc") for _ in range(10)]
-    assert "the 10 games of b - a and 2 more matchups are identical. " in result_of(*games).notes[0]
+    assert "the 10 games of b - a and 2 more matchups are identical, " in result_of(*games).notes[0]
 
 
 @pytest.mark.parametrize(("games", "who"), [(9, "all entrants"), (10, None)])
 def test_result_too_few_independent_games_are_noted(games, who):
     result = result_of(*[("ab", [float(number % 2), 0.5], number) for number in range(games)])
     notes = [note for note in result.notes if "independent" in note]
-    assert [note.split(" of ")[1].split(";")[0] for note in notes] == ([who] if who else [])
+    assert [note.split(" of ")[1].split(":")[0] for note in notes] == ([who] if who else [])
 
 
 def test_result_few_games_of_some_entrants_are_noted_by_name():
     games = [("ab", [float(number % 2), 0.5], number) for number in range(30)]
     (note,) = result_of(*games, ("ac", [1.0, 0.0])).notes
-    assert note.startswith("fewer than 10 independent games of c; play more cycles")
+    assert note.startswith("fewer than 10 independent games of c: ")
+    assert note.endswith("; play more cycles.")
 
 
 def test_result_games_of_one_episode_are_not_independent():

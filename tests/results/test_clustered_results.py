@@ -106,6 +106,22 @@ class TestPolicies:
         assert found.mean_returns.units.tolist() == [1.0, 1.0, 0.0]
         assert np.isnan(found.mean_returns.lows).all()
 
+    def test_policy_results_errors_of_independent_episodes_equal_scipy(self):
+        values = np.random.default_rng(0).normal(1e6, 1.0, 500)
+        episodes = [pm.Episode([1, 1], [value - 1.0, value + 1.0]) for value in values] + [pm.Episode([2], [5.0])]
+        result = pm.policy_results(episodes, 4).mean_returns
+        assert result.units.tolist() == [0, 500, 1, 0]
+        np.testing.assert_allclose(result.values, [np.nan, values.mean(), 5.0, np.nan], rtol=1e-14)
+        np.testing.assert_allclose(result.errors, [np.nan, stats.sem(values), np.nan, np.nan], rtol=1e-6)
+
+    def test_policy_results_errors_of_equal_episodes_in_a_cluster_are_those_of_their_means(self):
+        values = np.random.default_rng(1).normal(size=50)
+        episodes = [pm.Episode([0, 1], [value, 0.0]) for value in values for _ in range(7)]
+        found = pm.policy_results(episodes, 2, clusters=[number // 7 for number in range(350)])
+        assert found.mean_returns.units.tolist() == [50, 50]
+        np.testing.assert_allclose(found.mean_returns.errors[0], stats.sem(values))
+        np.testing.assert_allclose(found.win_rates.errors, stats.sem(values > 0.0))
+
     def test_policy_results_of_identical_policies_in_held_draws_cover_one_half(self):
         # Three adversaries win nine of ten episodes against one agent, and each draw is held for ten episodes, as in
         # 25 draws of `pz-policymap run mpe2.simple_tag_v3 --policies 4 --teams`.

@@ -1,13 +1,14 @@
 """Bradley-Terry ratings, against published analyses and simulations."""
 
 import math
+from itertools import combinations, permutations
 
 import numpy as np
 import pytest
 from scipy.optimize import brentq, minimize
 
 import pz_policymap as pm
-from pz_policymap.results.ratings import ELO, bradley_terry
+from pz_policymap.results.ratings import ELO, bradley_terry, clustered_ratings
 from tests.results.ledgers import DRAW, LOSS, WIN, ledger, record_episodes
 
 # Wins of the row's team against the column's, Eastern Division of the American League 1987 (Agresti, Categorical Data
@@ -167,6 +168,42 @@ class TestClusteredErrors:
         if published is not None:
             assert np.mean(errors) == pytest.approx(published, rel=0.06)
             assert np.std(values) == pytest.approx(published, rel=0.12)
+
+    @pytest.mark.parametrize(("seats", "ledgers"), [(2, 200), (3, 80)])
+    def test_ratings_errors_of_games_under_one_seed_cover_the_truth(self, seats, ledgers):
+        # Six equal policies. In all seatings under one environment seed, the same ones are lucky.
+        rng = np.random.default_rng(seats)
+        clustered, independent = [], []
+        for _ in range(ledgers):
+            episodes, seeds, payoff = [], [], pm.Payoff(6)
+            for number, lineup in enumerate(list(combinations(range(6), seats)) * 5):
+                luck = 2.0 * rng.normal(size=6)
+                for policies in permutations(lineup):
+                    episodes.append(pm.Episode(policies, luck[list(policies)] + rng.normal(size=seats)))
+                    seeds.append(number)
+                    payoff.record(episodes[-1])
+            shuffled = rng.permutation(len(episodes)).tolist()
+            found = clustered_ratings([episodes[i] for i in shuffled], 6, [seeds[i] for i in shuffled])
+            np.testing.assert_allclose(found.values, payoff.ratings().values)
+            clustered.append(np.abs(found.values) < 1.96 * found.errors)
+            independent.append(np.abs(found.values) < 1.96 * payoff.ratings().errors)
+        assert 0.93 < np.mean(clustered) < 0.97
+        assert np.mean(independent) < 0.92
+
+    def test_ratings_errors_of_single_episodes_as_clusters_are_those_of_the_ledger(self):
+        payoff, rng = pm.Payoff(6), np.random.default_rng(0)
+        episodes = [pm.Episode(rng.permutation(6)[:3], rng.normal(size=3)) for _ in range(100)]
+        for episode in episodes:
+            payoff.record(episode)
+        np.testing.assert_allclose(clustered_ratings(episodes, 6, range(100)), payoff.ratings())
+
+    def test_ratings_errors_of_a_single_cluster_count_it_as_one_game(self):
+        one, many = ([pm.Episode([0, 1], [1.0, 0.0])] * count for count in (1, 50))
+        by_hand = bradley_terry(np.array([[0.0, 50.0], [0.0, 0.0]]), prior=1.0)
+        found = clustered_ratings(many, 2, ["seed"] * 50)
+        np.testing.assert_allclose(clustered_ratings(one, 2, ["seed"]), ledger([WIN]).ratings())
+        np.testing.assert_allclose(found.values, by_hand.values)
+        assert (found.errors > 3.0 * by_hand.errors).all()
 
     def test_ratings_errors_with_decay_are_scaled_by_the_ratio_of_clustered_to_independent(self):
         whole, decayed, single = pm.Payoff(4), pm.Payoff(4, decay=0.999), pm.Payoff(4, decay=0.999)
