@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,26 +34,6 @@ class Picture:
             raise UsageError(f"--plot must end in one of {', '.join('.' + name for name in known)}, got {path!r}")
         check_folder("--plot", path)
 
-    def draw(self, *parts: Callable[[Any], object], sizes: Sequence[tuple[float, float]]) -> None:
-        """Draws functions of an `Axes` side by side.
-
-        Args:
-            parts: What to draw.
-            sizes: Width and height of each in inches.
-
-        Raises:
-            CommandError: If the file cannot be written.
-        """
-        from matplotlib.figure import Figure
-
-        widths = [width for width, _ in sizes]
-        figure = Figure(figsize=(sum(widths), max(height for _, height in sizes)), layout="constrained")
-        for axes, part in zip(
-            figure.subplots(1, len(parts), squeeze=False, width_ratios=widths)[0], parts, strict=True
-        ):
-            part(axes)
-        self.save(figure)
-
     def save(self, figure: Any) -> None:
         """Writes a figure of matplotlib.
 
@@ -74,15 +53,3 @@ def picture_at(path: str | None) -> Picture | None:
         UsageError, CommandError: As `Picture` does.
     """
     return None if path is None else Picture(path)
-
-
-def labels_of(names: Sequence[str]) -> list[str]:
-    """Returns the labels of policies in a picture: numbers, with names unless all are equal.
-
-    Example:
-        >>> labels_of(["random", "random"]), labels_of(["random", "my_bots:greedy"])
-        (['0', '1'], ['0 random', '1 my_bots:greedy'])
-    """
-    if len(set(names)) == 1:
-        return [str(policy) for policy in range(len(names))]
-    return [f"{policy} {name}" for policy, name in enumerate(names)]

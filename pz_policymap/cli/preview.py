@@ -83,19 +83,21 @@ def run(options: argparse.Namespace) -> int:
         _show_shares(drawn, counts, ideal)
     if picture:
         from pz_policymap import plots
+        from pz_policymap.plots.style import side_by_side
 
         envs = min(options.envs, max(1, _MOST_SEATS // len(agents)))
         seats = agents if options.envs == 1 else [f"{e} {agent}" for e in range(envs) for agent in agents]
         title = "" if envs == options.envs else f"the first {envs} of {options.envs} environments"
         shown = drawn[:, :envs].reshape(len(drawn), -1)
         tall = min(max(4.0, 0.25 * len(seats)), 20.0)
-        picture.draw(
+        figure = side_by_side(
             lambda axes: plots.assignments(
                 axes, shown, seats, len(counts), cadence.resample_every, cadence.warmup_episodes
             ).set_title(title),
             lambda axes: plots.shares(axes, counts, ideal if len(long_run) else counts),
             sizes=[(8.0, tall), (5.0, max(3.0, 0.3 * len(counts)))],
         )
+        picture.save(figure)
     return 0
 
 

@@ -19,7 +19,7 @@ from pz_policymap.cli.options import (
     add_teams,
     add_traceback,
 )
-from pz_policymap.cli.pictures import labels_of, picture_at
+from pz_policymap.cli.pictures import picture_at
 from pz_policymap.cli.policies import policies_named, policy_names
 from pz_policymap.cli.progress import progress
 from pz_policymap.cli.tables import show, show_json
@@ -99,15 +99,7 @@ def run(options: argparse.Namespace) -> int:
     else:
         show(f"{result}")
     if picture:
-        from pz_policymap import plots
-
-        tall = max(3.5, 0.35 * len(names))
-        labels = labels_of(names)
-        picture.draw(
-            lambda axes: plots.payoff(axes, result.payoff, labels),
-            lambda axes: plots.shares(axes, result.statistics.steps, names=labels),
-            sizes=[(tall + 1.5, tall), (5.0, tall)],
-        )
+        picture.save(result.plot())
     name.close(env)  # last: its errors lose nothing
     return 0
 

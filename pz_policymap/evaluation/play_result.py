@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from pz_policymap import plots
 from pz_policymap.evaluation.result_table import cell, html_table
 from pz_policymap.evaluation.standings import standings
+from pz_policymap.plots.style import side_by_side
 from pz_policymap.results.episode import Episode
 from pz_policymap.results.ledger import text_table
 from pz_policymap.results.payoff import Payoff
 from pz_policymap.results.statistics import PolicyStatistics
 from pz_policymap.results.sums import added
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 class PlayResult:
@@ -74,6 +79,21 @@ class PlayResult:
                 for policy, (name, standing) in enumerate(zip(self.names, standings(self.payoff), strict=True))
             ],
         }
+
+    def plot(self) -> Figure:
+        """Returns a matplotlib figure: the win rates of all pairs, and the share of all steps that each policy had.
+
+        Save it by `figure.savefig("result.png")`. Needs the extra `plot`.
+        """
+        labels = [str(policy) for policy in range(len(self.names))]
+        if len(set(self.names)) > 1:
+            labels = [f"{policy} {name}" for policy, name in enumerate(self.names)]
+        tall = max(3.5, 0.35 * len(labels))
+        return side_by_side(
+            lambda axes: plots.payoff(axes, self.payoff, labels),
+            lambda axes: plots.shares(axes, self.statistics.steps, names=labels),
+            sizes=[(tall + 1.5, tall), (5.0, tall)],
+        )
 
     def _title(self) -> str:
         return f"{self._episodes} episodes of {len(self.names)} policies"

@@ -8,7 +8,7 @@ import numpy as np
 
 from pz_policymap import plots
 from pz_policymap.plots.checks import names_of
-from pz_policymap.plots.style import MAX_NUMBERED, ink_on, label_each, number_size, plain
+from pz_policymap.plots.style import MAX_NUMBERED, ink_on, label_each, number_size, plain, side_by_side
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,18 +19,14 @@ if TYPE_CHECKING:
 
 def figure_of(result: TournamentResult) -> Figure:
     """Returns a figure of win rates and ratings, or of mean returns if no game was won."""
-    from matplotlib.figure import Figure  # noqa: PLC0415  # an extra
-
     tall = max(3.5, 0.4 * len(result.names))
     if not result.competitive:
-        figure = Figure(figsize=(tall + 2.5, tall), layout="constrained")
-        _mean_returns(figure.subplots(), result)
-        return figure
-    figure = Figure(figsize=(tall + 6.5, tall), layout="constrained")
-    left, right = figure.subplots(1, 2, width_ratios=[tall + 1.5, 5.0])
-    plots.payoff(left, result.payoff, result.names, result.order)
-    plots.ratings(right, result.payoff, result.names, result.order)
-    return figure
+        return side_by_side(lambda axes: _mean_returns(axes, result), sizes=[(tall + 2.5, tall)])
+    return side_by_side(
+        lambda axes: plots.payoff(axes, result.payoff, result.names, result.order),
+        lambda axes: plots.ratings(axes, result.ratings(), result.names, result.order),
+        sizes=[(tall + 1.5, tall), (5.0, tall)],
+    )
 
 
 def _mean_returns(axes: Axes, result: TournamentResult) -> None:

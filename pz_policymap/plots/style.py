@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.colors import Colormap
+    from matplotlib.figure import Figure
 
 # Colours of policies 0, 1, ... They differ in lightness, so they are distinguishable in grey and without red or green.
 POLICY_COLORS = (
@@ -29,6 +30,23 @@ MAX_NUMBERED = 20  # rows or columns with a number in each cell; beyond, a cell 
 _FEW = 10  # rows or columns with numbers of full size
 _MAX_LABELS = 32  # labels along one axis
 _ONE_LINE = 70  # characters of all labels that fit side by side below an axis
+
+
+def side_by_side(*parts: Callable[[Axes], object], sizes: Sequence[tuple[float, float]]) -> Figure:
+    """Returns a figure of parts that are drawn side by side.
+
+    Args:
+        *parts: Functions that draw on an `Axes`.
+        sizes: Width and height of each in inches.
+    """
+    from matplotlib.figure import Figure  # noqa: PLC0415  # an extra
+
+    widths = [width for width, _ in sizes]
+    figure = Figure(figsize=(sum(widths), max(height for _, height in sizes)), layout="constrained")
+    grid = figure.subplots(1, len(parts), squeeze=False, width_ratios=widths)
+    for axes, part in zip(grid[0], parts, strict=True):
+        part(axes)
+    return figure
 
 
 def policy_colors(num_policies: int) -> Colormap:

@@ -8,6 +8,7 @@ from pettingzoo.classic import tictactoe_v3
 
 import pz_policymap as pm
 from pz_policymap.cli import main
+from pz_policymap.cli.policies import policies_named
 from pz_policymap.cli.tables import plain
 from tests import cli_bots
 
@@ -127,11 +128,25 @@ def test_run_prints_and_writes_the_same_bytes_as_the_api(capsys, tmp_path):
     assert rows == json.loads(json.dumps(plain(result.as_dict()["policies"])))
 
 
-def test_pictures_are_drawn(capsys, tmp_path):
+@pytest.mark.parametrize(
+    ("policies", "labels"),
+    [
+        (["random", "random"], ["0", "1"]),
+        (["random", "tests.cli_bots:first_free"], ["0 random", "1 tests.cli_…s:first_free"]),
+    ],
+)
+def test_run_draws_the_picture_of_the_api(capsys, tmp_path, policies, labels):
     pytest.importorskip("matplotlib")
-    path = tmp_path / "run.svg"
-    run(capsys, TICTACTOE, "--policies", "2", "--episodes", "4", "--plot", str(path))
-    assert "<svg" in path.read_text()
+    path = tmp_path / "run.png"
+    run(capsys, TICTACTOE, "--policies", *policies, "--episodes", "4", "--plot", str(path))
+    result = pm.PlayResult(policies)
+    env = pm.wrap(tictactoe_v3.env(), pm.Uniform(2), resample_every=10, seed=0, env_index=0)
+    for episode in pm.play(env, policies_named(policies), 4, seed=0):
+        result.record(episode)
+    figure = result.plot()
+    assert sorted(label.get_text() for label in figure.axes[0].get_yticklabels()) == labels
+    figure.savefig(tmp_path / "api.png", dpi=150)
+    assert path.read_bytes() == (tmp_path / "api.png").read_bytes()
 
 
 @pytest.mark.parametrize(

@@ -157,11 +157,12 @@ def test_tournament_without_wins_shows_returns(capsys):
     assert [line.split() for line in text.splitlines()[1:]] == rows
 
 
-def test_pictures_are_drawn(capsys, tmp_path):
+def test_tournament_draws_the_picture_of_the_api(capsys, tmp_path):
     pytest.importorskip("matplotlib")
     path = tmp_path / "ratings.png"
-    tournament(capsys, "--policies", "random", BOTS[0], "--cycles", "1", "--plot", str(path))
-    assert path.read_bytes().startswith(b"\x89PNG")
+    tournament(capsys, *ARGUMENTS, "--plot", str(path))
+    by_api().plot().savefig(tmp_path / "api.png", dpi=150)
+    assert path.read_bytes() == (tmp_path / "api.png").read_bytes()
 
 
 @pytest.mark.parametrize(

@@ -257,6 +257,14 @@ def test_result_plot_shows_names(make):
     figure.canvas.draw()
 
 
+def test_result_plot_shows_errors_that_count_independent_units():
+    pytest.importorskip("matplotlib")
+    result = result_of(*[(pair, [1.0, 0.0]) for pair in ("ab", "ba") for _ in range(20)])
+    numbers = [text.get_text() for text in result.plot().axes[1].texts]
+    assert numbers == [f"{result.ratings().values[i]:+.0f} ± {result.ratings().errors[i]:.0f}" for i in result.order]
+    assert result.ratings().errors[0] > 2.0 * result.payoff.ratings().errors[0]
+
+
 def test_result_plot_of_many_partners_shows_no_numbers():
     pytest.importorskip("matplotlib")
     names = [f"{number:02}" for number in range(21)]
