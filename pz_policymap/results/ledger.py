@@ -1,7 +1,8 @@
-"""Shared by `Payoff` and `PolicyStatistics`: one lock, and the checks of episodes and of loaded states."""
+"""Shared by `Payoff` and `PolicyStatistics`: one lock, checks of episodes and of loaded states, and text forms."""
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 from collections.abc import Mapping, Sequence
@@ -66,6 +67,16 @@ def array_in(state: Mapping[str, Any], name: str) -> NDArray[Any]:
         return np.array(state.get(name))
     except ValueError as error:  # a list of lists of unequal lengths, for instance
         raise ValueError(f"state does not fit: {name!r} must be an array, got {state.get(name)!r}") from error
+
+
+def flat_scalars(prefix: str, columns: Mapping[str, Sequence[float] | NDArray[Any]]) -> dict[str, float]:
+    """Returns columns with one number per policy as one flat dict, without NaNs."""
+    return {
+        f"{prefix}{policy}/{name}": float(value)
+        for policy, row in enumerate(zip(*columns.values(), strict=True))
+        for name, value in zip(columns, row, strict=True)
+        if not math.isnan(value)
+    }
 
 
 def text_table(rows: Sequence[Sequence[str]], words: int = 0) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,7 +12,7 @@ from pz_policymap.results import pair_table as pairs
 from pz_policymap.results.episode import Episode
 from pz_policymap.results.game_counts import GameCounts, IntMatrix, Matrix
 from pz_policymap.results.intervals import Intervals, confidence_of, mean_errors, mean_intervals, score_intervals
-from pz_policymap.results.ledger import LOCK, MAX_ROWS, check_episode, check_settings, text_table
+from pz_policymap.results.ledger import LOCK, MAX_ROWS, check_episode, check_settings, flat_scalars, text_table
 from pz_policymap.results.pair_table import PairTable
 from pz_policymap.results.ratings import Ratings, bradley_terry, decayed_ratings
 
@@ -189,12 +188,7 @@ class Payoff(GameCounts):
             columns = {"games": self.games.sum(axis=1), "win_rate": self.overall_win_rates().values}
             if self.prior > 0.0:
                 columns["rating"], columns["rating_error"] = self.ratings()
-        return {
-            f"{prefix}{policy}/{name}": float(values[policy])
-            for policy in range(len(columns["games"]))
-            for name, values in columns.items()
-            if not math.isnan(values[policy])
-        }
+        return flat_scalars(prefix, columns)
 
     def record(self, episode: Episode) -> None:
         """Adds the outcome of one episode.

@@ -11,7 +11,15 @@ from numpy.typing import NDArray
 
 from pz_policymap.arguments import integer
 from pz_policymap.results.episode import Episode
-from pz_policymap.results.ledger import LOCK, MAX_ROWS, array_in, check_episode, check_settings, text_table
+from pz_policymap.results.ledger import (
+    LOCK,
+    MAX_ROWS,
+    array_in,
+    check_episode,
+    check_settings,
+    flat_scalars,
+    text_table,
+)
 
 STATE_VERSION = 1
 
@@ -98,13 +106,7 @@ class PolicyStatistics:
             prefix: Text before the number of a policy: "policy_0/episodes", "policy_0/steps",
                 "policy_0/mean_return", "policy_0/mean_length".
         """
-        columns = self._columns()
-        return {
-            f"{prefix}{policy}/{name}": float(values[policy])
-            for policy in range(len(columns["episodes"]))
-            for name, values in columns.items()
-            if not math.isnan(values[policy])
-        }
+        return flat_scalars(prefix, self._columns())
 
     def record(self, episode: Episode) -> None:
         """Adds the outcome of one episode.
