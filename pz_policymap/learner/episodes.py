@@ -14,7 +14,7 @@ from pettingzoo.utils.env import AECEnv
 from typing_extensions import override
 
 from pz_policymap.batching.nested_arrays import copied
-from pz_policymap.learner.seats import agent_of
+from pz_policymap.learner.seats import seat_to_learn_in, seats_of
 from pz_policymap.policies.predict import Ask
 from pz_policymap.policies.seat_policies import SeatPolicies
 from pz_policymap.recording.aec import holder_of_state
@@ -65,12 +65,14 @@ class LearnerEpisodes(ABC):
         Raises:
             KeyError: If an opponent is missing.
             TypeError: If an opponent is not a policy.
-            ValueError: If the learner does not control exactly one agent.
+            ValueError: If the learner controls no agent, or several although no policy is given for the others.
         """
         first = self._env.reset(seed=seed, options=None if options is None else dict(options))
         self._tags, self._assignment = self._wrapper.tags, self._wrapper.policy_ids
-        self.agent = agent_of(self._learner, self._assignment)
-        opponents = {agent: policy for agent, policy in self._assignment.items() if policy != self._learner}
+        self._several = self._opponents.holds(self._learner)
+        held = seats_of(self._learner, self._assignment, self._several)
+        self.agent = seat_to_learn_in(held, self._wrapper.assigner)
+        opponents = {agent: policy for agent, policy in self._assignment.items() if agent != self.agent}
         self._opponents.begin(opponents, opponent_seed)
         self.seen, self.ended, self._reward = (None, {}), None, 0.0
         self._look(first)
@@ -107,7 +109,7 @@ class LearnerEpisodes(ABC):
                 )
         late = [agent for agent in policy_ids if agent not in self._assignment]
         self._tags, self._assignment = tags, self._assignment | policy_ids
-        agent_of(self._learner, self._assignment)
+        seats_of(self._learner, self._assignment, self._several)
         for agent in late:
             self._opponents.join(agent, policy_ids[agent])
 

@@ -19,7 +19,7 @@ from pz_policymap.batching.act import mask_of
 from pz_policymap.learner.answers import answered
 from pz_policymap.learner.episodes import Asking, episodes_of
 from pz_policymap.learner.global_generators import IsolatedRandomness
-from pz_policymap.learner.seats import LearnerSeats, possible_seats
+from pz_policymap.learner.seats import LearnerSeats
 from pz_policymap.mappings.conversion import MappingLike, as_mapping
 from pz_policymap.policies.action_masks import flat_mask, without_mask
 from pz_policymap.policies.seat_policies import SeatPolicies
@@ -34,11 +34,12 @@ _MOST_EPISODES = 1000  # in a row that end before the learner's first turn
 class LearnerEnv(gymnasium.Env[Any, Any]):
     """A `gymnasium.Env` in which one policy, the learner, acts while other policies control the other seats.
 
-    The learner controls the seat that the mapping assigns to it, which may change from episode to episode. Between its
-    turns the others move, and its rewards are summed up, as `record_results` counts them. An episode that ends before
-    its first turn is followed by the next. After the learner's end the others play on, so that `record_results`
-    inside sees whole episodes: without them, results would be biased. The learner's last info holds the episodes that
-    were recorded, for `finished_episodes`.
+    The learner controls the seat that the mapping assigns to it, which may change from episode to episode. Of several
+    seats it takes one, drawn from seed and episode, and `policies[learner]`, such as a copy of its network, controls
+    the others. Between its turns the others move, and its rewards are summed up, as `record_results` counts them. An
+    episode that ends before its first turn is followed by the next. After the learner's end the others play on, so
+    that `record_results` inside sees whole episodes: without them, results would be biased. The learner's last info
+    holds the episodes that were recorded, for `finished_episodes`.
 
     The action mask, in the observation or in the info, is returned by `action_masks()`, as MaskablePPO expects, and is
     removed from the observation. Of PettingZoo's `{"observation": ..., "action_mask": ...}`, the observation remains.
@@ -57,7 +58,7 @@ class LearnerEnv(gymnasium.Env[Any, Any]):
     Args:
         env: A PettingZoo AEC or Parallel environment with a policy wrapper around or inside it (see `wrap`).
         policies: The policies of the other seats by policy id, a dict or a sequence. The learner's place may be None or
-            missing. A dict may grow; it is read at every reset. A policy is a function
+            missing if it never meets itself. A dict may grow; it is read at every reset. A policy is a function
             `(observation, agent, info) -> action`, which receives the observation with its mask and, if it has a
             parameter `rng`, a `numpy.random.Generator`; or an object with `predict`, as in Stable-Baselines3, which
             receives a batch with one row per seat, without the mask, and those of `state`, `episode_start` and
@@ -75,7 +76,7 @@ class LearnerEnv(gymnasium.Env[Any, Any]):
     Raises:
         TypeError: If an argument has the wrong type.
         ValueError: If no policy wrapper is found, or the environment has no `possible_agents`; here and at reset, if
-            the learner does not control exactly one seat, or if the seats that it can hold differ in their spaces.
+            the learner controls no seat, several without `policies[learner]`, or seats that differ in their spaces.
 
     Example:
         >>> import pz_policymap as pm
@@ -112,8 +113,7 @@ class LearnerEnv(gymnasium.Env[Any, Any]):
         self.play_out = boolean("play_out", play_out)
         self._opponents = SeatPolicies(policies, env.action_space)
         self._episodes = episodes_of(env, self._wrapper, self._opponents, self.learner)
-        assigner = self._wrapper.assigner
-        self._seats = LearnerSeats(env, possible_seats(assigner.mapping, assigner, self.learner))
+        self._seats = LearnerSeats(env, self._wrapper.assigner, self.learner, self._opponents)
         # Copies, so that sampling by a trainer does not change the samples of opponents.
         self.observation_space, self.action_space = copy.deepcopy(self._seats.spaces)
         self.metadata = {"render_modes": [], **env.metadata}
@@ -186,7 +186,7 @@ class LearnerEnv(gymnasium.Env[Any, Any]):
             TypeError, ValueError: As in the constructor; the old mapping stays then.
         """
         rule = as_mapping(mapping)
-        self._seats.include(possible_seats(rule, self._wrapper.assigner, self.learner))
+        self._seats.follow(rule)
         self._wrapper.set_mapping(rule, now)
 
     def state_dict(self) -> dict[str, Any]:
@@ -225,8 +225,8 @@ class LearnerEnv(gymnasium.Env[Any, Any]):
         Raises:
             KeyError: If an opponent is missing.
             TypeError: If an opponent is not a policy.
-            ValueError: If the learner does not control exactly one seat, if that seat has other spaces, or if a
-                thousand episodes in a row end before its first turn.
+            ValueError: If the learner controls no seat, several without `policies[learner]`, or one with other spaces;
+                or if a thousand episodes in a row end before its first turn.
         """
         asking = self.resetting(seed, options)  # which may replace the generators
         return answered(asking, self._generators)

@@ -1,4 +1,4 @@
-"""The seats that a learner can hold: exactly one per episode, all with the same spaces."""
+"""The seats that a learner can hold: one per episode, all with the same spaces."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from pz_policymap.assigner import PolicyAssigner
 from pz_policymap.assignment import assignments
 from pz_policymap.mappings.base import PolicyMapping
 from pz_policymap.policies.action_masks import space_without_mask
+from pz_policymap.policies.seat_policies import SeatPolicies
+from pz_policymap.randomness.draw import Draw
 
 Spaces = tuple[spaces.Space[Any], spaces.Space[Any]]
 
@@ -23,19 +25,27 @@ class LearnerSeats:
 
     Args:
         env: A PettingZoo environment.
-        agents: The agents that the learner can control, at least one.
+        assigner: Its assigner.
+        learner: The policy id of the learner.
+        policies: The policies of the other seats.
 
     Attributes:
         spaces: The observation space, without the action mask, and the action space that all of them share.
 
     Raises:
-        ValueError: As `common_spaces`.
+        TypeError, ValueError: As `possible_seats` and `common_spaces`.
     """
 
-    def __init__(self, env: Any, agents: Sequence[Any]) -> None:
-        self._env = env
-        self._agents = list(agents)
+    def __init__(self, env: Any, assigner: PolicyAssigner, learner: int, policies: SeatPolicies) -> None:
+        self._env, self._assigner, self._learner, self._policies = env, assigner, learner, policies
+        self._agents = list[Any]()
+        self.follow(assigner.mapping)
         self.spaces = common_spaces(env, self._agents)
+
+    def follow(self, mapping: PolicyMapping) -> None:
+        """Adds the agents that the learner can control under a mapping; errors as in the constructor."""
+        several = self._policies.holds(self._learner)
+        self.include(possible_seats(mapping, self._assigner, self._learner, several))
 
     def include(self, agents: Iterable[Any]) -> None:
         """Adds agents, or raises a ValueError if one of them has other spaces; nothing has changed then."""
@@ -45,7 +55,7 @@ class LearnerSeats:
             self._agents += new
 
 
-def possible_seats(mapping: PolicyMapping, assigner: PolicyAssigner, learner: int) -> list[Any]:
+def possible_seats(mapping: PolicyMapping, assigner: PolicyAssigner, learner: int, several: bool = False) -> list[Any]:
     """Returns the agents that the learner controls in the first blocks, in seat order.
 
     A pinned assigner will produce exactly these blocks; otherwise they are a sample. Weights callables are called once.
@@ -54,9 +64,10 @@ def possible_seats(mapping: PolicyMapping, assigner: PolicyAssigner, learner: in
         mapping: The rule.
         assigner: The assigner that follows it.
         learner: The policy id of the learner.
+        several: As in `seats_of`.
 
     Raises:
-        TypeError, ValueError: If the mapping fails, or if the learner does not control exactly one agent in a block.
+        TypeError, ValueError: If the mapping fails, or as `seats_of` in a block.
 
     Example:
         >>> from pz_policymap import Fixed, Focal, PolicyAssigner, Uniform
@@ -75,28 +86,48 @@ def possible_seats(mapping: PolicyMapping, assigner: PolicyAssigner, learner: in
         resample_every=every,
     )
     holds = policy_ids == learner
-    for row in np.flatnonzero(holds.sum(axis=1) != 1)[:1]:
-        agent_of(learner, dict(zip(agents, policy_ids[row].tolist(), strict=True)))
+    for count in set(holds.sum(axis=1).tolist()):
+        row = policy_ids[holds.sum(axis=1) == count][0]
+        seats_of(learner, dict(zip(agents, row.tolist(), strict=True)), several)
     return [agents[seat] for seat in np.flatnonzero(holds.any(axis=0))]
 
 
-def agent_of(learner: int, assignment: Mapping[Any, int]) -> Any:
-    """Returns the agent that the learner controls.
+def seats_of(learner: int, assignment: Mapping[Any, int], several: bool) -> list[Any]:
+    """Returns the agents that the learner's policy id controls.
 
     Args:
         learner: The policy id of the learner.
         assignment: Agent -> policy id.
+        several: Whether it may control several, because a policy is given for all but one.
 
     Raises:
-        ValueError: If the learner controls no agent or several.
+        ValueError: If it controls none, or several although it may not.
     """
     held = [agent for agent, policy in assignment.items() if policy == learner]
-    if len(held) != 1:
+    if not held or (len(held) > 1 and not several):
         raise ValueError(
             f"learner must control exactly one seat, and policy {learner} controls {len(held)} in {dict(assignment)}: "
-            f"use a mapping such as Focal(Fixed({learner}), opponents)"
+            f"use a mapping such as Focal(Fixed({learner}), opponents), or give policies[{learner}] for the other seats"
         )
-    return held[0]
+    return held
+
+
+def seat_to_learn_in(held: Sequence[Any], assigner: PolicyAssigner) -> Any:
+    """Returns one of several agents, drawn uniformly from the seed, the environment and the episode of the assigner.
+
+    Example:
+        >>> from pz_policymap import PolicyAssigner
+        >>> assigner, seats = PolicyAssigner(1, ["a", "b"], seed=0), []
+        >>> for _ in range(5):
+        ...     _ = assigner.begin_episodes()
+        ...     seats.append(seat_to_learn_in(["a", "b"], assigner))
+        >>> seats
+        ['a', 'a', 'a', 'a', 'b']
+    """
+    if len(held) == 1 or assigner.seed is None:
+        return held[0]
+    draw = Draw.at(assigner.seed, ["learner"], [assigner.env_index], assigner.episode)
+    return held[int(draw.child("learner").uniform()[0, 0] * len(held))]
 
 
 def common_spaces(env: Any, agents: Sequence[Any]) -> Spaces:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -72,6 +72,10 @@ class SeatPolicies:
         if not isinstance(policies, (Mapping, Sequence)) or isinstance(policies, (str, bytes)):
             raise TypeError(f"policies must be a dict from policy id to policy, or a sequence, got {policies!r}")
         self._next = _Given(policies)
+
+    def holds(self, policy_id: int) -> bool:
+        """Returns whether the next episode has a policy with this id."""
+        return self._next.holds(policy_id)
 
     def begin(self, assignment: Mapping[Any, int], seed: int | Sequence[int]) -> None:
         """Begins an episode: every agent of the assignment gets its policy, and stateful policies are reset.
@@ -132,21 +136,29 @@ class _Given:
     def __init__(self, policies: Policies) -> None:
         self._policies = policies
         self._known: dict[int, tuple[Any, Any, bool]] = {}  # as given, as called, whether it takes `rng`
-        for policy_id in policies if isinstance(policies, Mapping) else range(len(policies)):
-            if policies[policy_id] is not None:  # the learner's place in a sequence may be empty
+        for policy_id in self._ids():
+            if self.holds(policy_id):  # the learner's place in a sequence may be empty
                 self.lookup(policy_id)
+
+    def holds(self, policy_id: int) -> bool:
+        """Returns whether a policy with this id is given."""
+        return policy_id in self._ids() and self._policies[policy_id] is not None
 
     def lookup(self, policy_id: int) -> tuple[Any, bool]:
         """Returns a policy as it is called, and whether it takes `rng`; the user's dict may have changed."""
-        held = self._policies if isinstance(self._policies, Mapping) else range(len(self._policies))
-        if policy_id not in held:
-            raise KeyError(f"policies must hold every policy that acts, got none for policy {policy_id} in {[*held]}")
+        if policy_id not in self._ids():
+            raise KeyError(
+                f"policies must hold every policy that acts, got none for policy {policy_id} in {[*self._ids()]}"
+            )
         given = self._policies[policy_id]
         known = self._known.get(policy_id)
         if known is None or known[0] is not given:
             policy = _checked(policy_id, given)
             known = self._known[policy_id] = given, policy, _takes_rng(policy)
         return known[1], known[2]
+
+    def _ids(self) -> Collection[int]:
+        return self._policies if isinstance(self._policies, Mapping) else range(len(self._policies))
 
 
 def actions_of(asks: Sequence[Ask], asked: list[Any] | None = None) -> list[Any]:

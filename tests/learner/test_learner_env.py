@@ -238,6 +238,99 @@ def test_learner_without_exactly_one_seat_is_refused_with_a_remedy(mapping, held
         learner_env(Survival(3), mapping=mapping)
 
 
+def acting(agents, number):
+    """Returns a policy that notes the agents that it acts for, and always does the same."""
+
+    def act(observation, agent, info):
+        agents.append(agent)
+        return number
+
+    return act
+
+
+@pytest.mark.parametrize("form", ["parallel", "aec"])
+def test_learner_in_several_seats_learns_in_one_and_its_policy_controls_the_others(form):
+    copies, inner, recorded, seats = [], Survival(3), [], []
+    made = inner if form == "parallel" else parallel_to_aec(inner)
+    mapping = pm.Fixed({"player_0": 0, "player_1": 1, "player_2": 0})
+    env = learner_env(made, {0: acting(copies, 7), 1: always(1)}, mapping=mapping, record=recorded.append, seed=0)
+    for _ in range(200):
+        copies.clear()
+        inner.seen_actions.clear()
+        play(env, lambda observation: 3)
+        seats.append(env.agent)
+        assert set(copies) <= {"player_0", "player_2"} - {env.agent}
+        assert all(actions.get(env.agent, 3) == 3 for actions in inner.seen_actions)
+    assert 70 < seats.count("player_0") < 130  # a fair coin: within four standard deviations
+    assert set(seats) == {"player_0", "player_2"}
+    assert [episode.policies for episode in recorded] == [(0, 1, 0)] * 200
+
+
+def test_seat_of_a_learner_that_meets_itself_does_not_depend_on_the_draw():
+    seats = []
+    tagged = pm.wrap(rps_v2.parallel_env(max_cycles=1), pm.Focal(pm.Fixed(0), pm.Uniform(2)), resample_every=1, seed=0)
+    env = pm.LearnerEnv(tagged, [always(0), always(0)])
+    for _ in range(400):
+        env.reset()
+        if set(env.policy_ids.values()) == {0}:
+            seats.append(env.agent)
+    assert 150 < len(seats) < 250
+    assert 70 < seats.count("player_0") / len(seats) * 200 < 130
+
+
+def test_seat_of_a_learner_that_meets_itself_is_resumed():
+    env, resumed = (learner_env(Survival(4), {0: always(0)}, mapping=pm.Fixed(0), seed=5) for _ in range(2))
+    for _ in range(3):
+        play(env)
+    resumed.load_state_dict(env.state_dict())
+    seats = []
+    for each in (env, resumed):
+        seats.append([])
+        for _ in range(20):
+            each.reset()
+            seats[-1].append(each.agent)
+    assert seats[0] == seats[1]
+    assert len(set(seats[0])) == 4
+
+
+def test_policy_of_a_learner_that_meets_itself_is_replaced_between_episodes():
+    inner = Survival(2)
+    env = learner_env(inner, {0: always(1)}, mapping=pm.Fixed(0))
+    for policies, number in (({0: always(1)}, 1), ([always(2)], 2)):
+        env.set_policies(policies)
+        inner.seen_actions.clear()
+        play(env, lambda observation: 0)
+        assert sorted({action for actions in inner.seen_actions for action in actions.values()}) == [0, number]
+    env.set_policies({1: always(0)})
+    with pytest.raises(ValueError, match=r"exactly one seat, and policy 0 controls 2 .* or give policies\[0\]"):
+        env.reset()
+    with pytest.raises(ValueError, match="policy 0 controls 2"):
+        env.set_mapping(pm.Fixed(0))
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_learner_in_a_seat_that_joins_late_needs_a_policy_for_it(given):
+    actions = []
+
+    class Crowd(StubParallel):
+        def step(self, acted):
+            actions.append(acted.get("c"))
+            return super().step(acted)
+
+    inner = Crowd(live=[("a",), ("a",), ("a", "c"), ("a", "c"), ()], possible_agents=["a"])
+    env = learner_env(inner, {0: always(1)} if given else {}, mapping=pm.Fixed(0))
+    env.reset()
+    assert env.agent == "a"
+    if given:
+        while not env.step(0)[2]:
+            pass
+        assert actions == [None, None, 1, 1]
+    else:
+        env.step(0)
+        with pytest.raises(ValueError, match="policy 0 controls 2"):
+            env.step(0)
+
+
 def test_forced_matchup_moves_the_learner_for_one_episode():
     env = learner_env(Survival(3), mapping=FIRST)
     env.reset(options={"policy_ids": {"player_0": 1, "player_2": 0}})

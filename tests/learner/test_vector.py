@@ -18,6 +18,7 @@ from tests.learner_envs import Survival
 from tests.vector_envs import in_mode, needs_modes
 
 SEATED = pm.Focal(pm.Fixed(0), pm.Uniform([1, 2]))
+MEETS_ITSELF = pm.Focal(pm.Fixed(0), pm.Weighted([0.8, 0.2]))
 
 
 class Network:
@@ -63,12 +64,15 @@ OPPONENTS = {
     "with a state": lambda: {1: Remembers(), 2: Remembers()},
     "mixed": lambda: {1: Network(), 2: draws},
     "random": lambda: {1: "random", 2: draws},
+    "itself": lambda: {0: Network(), 1: draws},
 }
 
 
 def makers(make, policies, isolate=False, count=4):
+    mapping = MEETS_ITSELF if 0 in policies else SEATED
+
     def learner_env():
-        env = pm.record_results(pm.wrap(make(), SEATED, resample_every=1))
+        env = pm.record_results(pm.wrap(make(), mapping, resample_every=1))
         return pm.LearnerEnv(env, policies, isolate_randomness=isolate)
 
     return [learner_env] * count
