@@ -232,16 +232,44 @@ def test_masked_turn_based_game_is_learned_against_snapshots():
     assert self_play.payoff.games[0, 1:].sum() > 20
 
 
+@pytest.mark.parametrize("opponents", [{"snapshots": 1.0}, {"snapshots": 0.5, "self": 0.5}])
+def test_model_meets_a_copy_of_itself(tmp_path, opponents):
+    results = []
+    for vectorise in (DummyVecEnv, SubprocVecEnv):
+        pool = pm.SnapshotPool([pm.PoolLearner("main", opponents, every=128)])
+        self_play = SelfPlay(pool, pm.Payoff(1), {}, folder=tmp_path / vectorise.__name__)
+        assert self_play.policies == {0: "random"}  # there is no model yet
+        venv = vectorise([partial(make, pool.last_mapping, self_play.policies, index) for index in range(2)])
+        try:
+            model, alone, copies = small(venv), 0, []
+            for _ in range(6):
+                model.learn(64, callback=self_play, reset_num_timesteps=False)
+                copies.append(parameters(self_play.policies[0]))
+                alone += sum(set(ids.values()) == {0} for ids in venv.get_attr("policy_ids"))
+            results.append((pool.state_dict(), self_play.payoff.games.tolist(), torch.stack(copies)))
+        finally:
+            venv.close()
+    (state, games, copies), others = results
+    assert (state, games) == others[:2]
+    assert torch.equal(copies, others[2])
+    renewed = 6 if "self" in opponents else 2  # without a share it meets itself until the first snapshot
+    assert len({tuple(copy.tolist()) for copy in copies}) == renewed
+    assert alone > 0
+    assert sum(games[0]) > 0
+
+    pool = pm.SnapshotPool([pm.PoolLearner("main", opponents, every=128)])
+    resumed = SelfPlay(pool, pm.Payoff(1), {}, folder=tmp_path / "DummyVecEnv")
+    venv = DummyVecEnv([partial(make, pool.last_mapping, resumed.policies, index) for index in range(2)])
+    model = resumed.resume(PPO, venv)
+    if "self" in opponents:
+        assert torch.equal(parameters(resumed.policies[0]), parameters(model.policy))
+    model.learn(64, callback=resumed, reset_num_timesteps=False)
+
+
 @pytest.mark.parametrize(
     ("make_pool", "policies", "message"),
     [
         (lambda: pm.SnapshotPool(["a", "b"]), {}, r"pool must have one learner, the model, got \['a', 'b'\]"),
-        (lambda: pm.SnapshotPool(["a"]), {}, "opponents of 'a' must not include itself"),
-        (
-            lambda: pm.SnapshotPool([pm.PoolLearner("a", {"self": 0.1, "b": 1.0})], fixed=["b"]),
-            {"b": "random"},
-            "opponents of 'a' must not include itself",
-        ),
         (
             lambda: pm.SnapshotPool(["a"], fixed=["b"]),
             {"c": "random"},

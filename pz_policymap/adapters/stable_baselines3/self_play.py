@@ -20,6 +20,7 @@ from pz_policymap.results.episode import Episode
 from pz_policymap.results.payoff import Payoff
 
 _STATE = "pool.npz"
+_LEARNER = 0  # the policy id of the only learner of a pool
 
 
 class SelfPlayEnv(LearnerEnv):
@@ -48,11 +49,14 @@ class SelfPlayEnv(LearnerEnv):
 class SelfPlay(BaseCallback):
     """Takes snapshots of the model that learns, and updates the opponents of all environments between rollouts.
 
+    Where the learner meets itself, a copy of the model is its opponent, renewed at every update. In the first episode
+    of each environment, before a model exists, this opponent acts at random.
+
     It logs `pool/size`, the win rates `pool/win_rate` (the mean over all active opponents), `pool/win_rate_latest` and
     `pool/win_rate_NAME` of each fixed policy, `pool/rating` and `pool/rating_error`.
 
     Args:
-        pool: A pool with one learner, whose opponents include a fixed policy: it is met until the first snapshot.
+        pool: A pool with one learner. Without fixed policies it meets itself until the first snapshot.
         payoff: The ledger.
         policies: The fixed policies by name; as in `LearnerEnv`.
         folder: Where model, snapshots, pool, ledger and schedules are saved. None: nowhere. A snapshot's file,
@@ -66,7 +70,7 @@ class SelfPlay(BaseCallback):
 
     Raises:
         TypeError: If an argument has the wrong type.
-        ValueError: If the pool has several learners, the learner may meet itself, or a fixed policy is missing.
+        ValueError: If the pool has several learners, or a fixed policy is missing.
     """
 
     def __init__(
@@ -92,12 +96,9 @@ class SelfPlay(BaseCallback):
         if set(policies) != set(names):
             raise ValueError(f"policies must be those of {list(names)}, got {list(policies)}")
         (self._learner,) = learners
-        if pool.opponent_weights(self._learner, payoff)[0] > 0.0:
-            raise ValueError(
-                f"opponents of {self._learner!r} must not include itself, because LearnerEnv seats it once: give a "
-                f"fixed policy a share, which is met until the first snapshot"
-            )
         self.policies = {names[name]: policy for name, policy in policies.items()}
+        if self._meets_itself():
+            self.policies[_LEARNER] = "random"
         self._changed = False  # whether `policies` changed since it was sent to the environments
         self._updated_at: int | None = None
         self._updates = 0
@@ -129,6 +130,8 @@ class SelfPlay(BaseCallback):
         for policy_id in self.pool.slots:
             path = folder / f"policy_{policy_id}.zip"
             self.policies[policy_id] = type(model.policy).load(path, device=self.device)
+        if self._meets_itself():
+            self.policies[_LEARNER] = self._loaded(model, _saved(model.policy))
         venv = model.get_env()
         venv.env_method("set_policies", self.policies)
         venv.env_method("set_mapping", self.pool.last_mapping)
@@ -177,13 +180,14 @@ class SelfPlay(BaseCallback):
         pool, venv = self.pool, self.training_env
         if pool.snapshot_due(self._learner, self.num_timesteps, self.payoff):
             member = pool.snapshot(self._learner, self.num_timesteps, self.payoff)
-            content = io.BytesIO()
-            self.model.policy.save(content)  # a trained policy cannot be deep-copied
-            content.seek(0)
-            self.policies[member.policy_id] = type(self.model.policy).load(content, device=self.device)
+            content = _saved(self.model.policy)
+            self.policies[member.policy_id] = self._loaded(self.model, content)
             self._changed = True
             if self.folder is not None:
-                _write(self.folder / f"policy_{member.policy_id}.zip", content.getvalue())
+                _write(self.folder / f"policy_{member.policy_id}.zip", content)
+        if self._meets_itself():
+            self.policies[_LEARNER] = self._loaded(self.model, _saved(self.model.policy))
+            self._changed = True
         if self._changed:
             venv.env_method("set_policies", self.policies)
         venv.env_method("set_mapping", pool.mapping(self.payoff))
@@ -197,7 +201,8 @@ class SelfPlay(BaseCallback):
         pool, rates, active = self.pool, self.payoff.win_rates[0], self.pool.active()
         fixed = {member.name: member.policy_id for member in pool.members if member.kind == "fixed"}
         self.logger.record("pool/size", len(active))
-        self.logger.record("pool/win_rate", float(rates[[*fixed.values(), *active]].mean()))
+        if opponents := [*fixed.values(), *active]:
+            self.logger.record("pool/win_rate", float(rates[opponents].mean()))
         for name, policy_id in {**fixed, **({"latest": active[-1]} if active else {})}.items():
             self.logger.record(f"pool/win_rate_{name}", float(rates[policy_id]))
         if self.payoff.prior > 0.0:
@@ -205,13 +210,19 @@ class SelfPlay(BaseCallback):
             self.logger.record("pool/rating", float(values[0]))
             self.logger.record("pool/rating_error", float(errors[0]))
 
+    def _meets_itself(self) -> bool:
+        """Returns whether the next mapping may seat the learner twice."""
+        return bool(self.pool.opponent_weights(self._learner, self.payoff)[_LEARNER] > 0.0)
+
+    def _loaded(self, model: Any, content: bytes) -> Any:
+        """Returns a saved policy of a model."""
+        return type(model.policy).load(io.BytesIO(content), device=self.device)
+
     def _save(self, folder: Path) -> None:
         """Saves model and states; the file of states names the model, so that both fit whenever the run is killed."""
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"model_{self.num_timesteps}.zip"
-        content = io.BytesIO()
-        self.model.save(content)
-        _write(path, content.getvalue())
+        _write(path, _saved(self.model))
         envs = {str(i): state for i, state in enumerate(self.training_env.env_method("state_dict"))}
         save(folder / _STATE, pool=self.pool, payoff=self.payoff, envs=envs, run={"model": path.name})
         for older in folder.glob("model_*.zip"):
@@ -222,6 +233,13 @@ class SelfPlay(BaseCallback):
         if self.folder is None:
             raise ValueError("folder must be given to resume a run, got None")
         return self.folder
+
+
+def _saved(part: Any) -> bytes:
+    """Returns a model or a policy as the content of a file; a trained policy cannot be deep-copied."""
+    content = io.BytesIO()
+    part.save(content)
+    return content.getvalue()
 
 
 def _write(path: Path, content: bytes) -> None:
