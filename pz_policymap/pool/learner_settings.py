@@ -12,18 +12,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from pz_policymap.arguments import integer, number
 from pz_policymap.results.meta_strategies import nash
+from pz_policymap.results.payoff import Payoff
 from pz_policymap.results.weights import delta_uniform, latest, pfsp
 
 Floats = NDArray[np.float64]
 Rule = Literal["uniform", "pfsp", "latest", "delta_uniform", "nash"] | Callable[[Floats], ArrayLike]
 
-# From the win rates of all policies, the learner's policy id and the ids of the group to the weights of the group.
-RULES: Mapping[str, Callable[[Floats, int, list[int]], ArrayLike]] = {
-    "uniform": lambda rates, own, ids: np.ones(len(ids)),  # noqa: ARG005
-    "pfsp": lambda rates, own, ids: pfsp(rates[own, ids]),
-    "latest": lambda rates, own, ids: latest(len(ids)),  # noqa: ARG005
-    "delta_uniform": lambda rates, own, ids: delta_uniform(len(ids)),  # noqa: ARG005
-    "nash": lambda rates, own, ids: nash(rates[np.ix_(ids, ids)]),  # noqa: ARG005
+# From the ledger, the learner's policy id and the ids of the group to the weights of the group.
+RULES: Mapping[str, Callable[[Payoff, int, list[int]], ArrayLike]] = {
+    "uniform": lambda payoff, own, ids: np.ones(len(ids)),  # noqa: ARG005
+    "pfsp": lambda payoff, own, ids: pfsp(payoff.win_rates_of(own)[ids]),
+    "latest": lambda payoff, own, ids: latest(len(ids)),  # noqa: ARG005
+    "delta_uniform": lambda payoff, own, ids: delta_uniform(len(ids)),  # noqa: ARG005
+    "nash": lambda payoff, own, ids: nash(payoff.win_rates[np.ix_(ids, ids)]),  # noqa: ARG005
 }
 
 

@@ -1,14 +1,62 @@
-"""Matchmaking: pure functions from the members of a pool and their win rates to the opponents of a learner."""
+"""Matchmaking: pure functions from the members of a pool and their results to the opponents of a learner."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-from pz_policymap.pool.learner_settings import RULES, Floats, PoolLearner
+from pz_policymap.pool.learner_settings import RULES, Floats, PoolLearner, Rule
 from pz_policymap.pool.members import GROUPS, Member
+from pz_policymap.results.payoff import Payoff
+
+
+class Group(NamedTuple):
+    """A group of opponents that a learner meets.
+
+    Attributes:
+        share: Its share, > 0.
+        rule: The rule for its members.
+        ids: The policy ids of its members, oldest first, at least one.
+    """
+
+    share: float
+    rule: Rule
+    ids: list[int]
+
+
+class Opponents(NamedTuple):
+    """The opponents of a learner.
+
+    Attributes:
+        groups: Its groups with a positive share and at least one member.
+        ids: The policy ids of their members, except its own: it has no games against itself.
+    """
+
+    groups: list[Group]
+    ids: list[int]
+
+
+def opponents_of(settings: PoolLearner, members: Sequence[Member], active: Sequence[int]) -> Opponents:
+    """Returns the opponents of a learner.
+
+    Args:
+        settings: The learner.
+        members: All members by policy id.
+        active: The policy ids of active snapshots, oldest first.
+
+    Raises:
+        KeyError: If a group is unknown.
+    """
+    every = [
+        Group(*settings.share_and_rule(name), group_ids(name, settings.name, members, active))
+        for name in settings.opponents
+    ]
+    groups = [group for group in every if group.share > 0.0 and group.ids]
+    own = set(group_ids("self", settings.name, members, active))
+    return Opponents(groups, sorted({policy_id for group in groups for policy_id in group.ids} - own))
 
 
 def group_ids(group: str, learner: str, members: Sequence[Member], active: Sequence[int]) -> list[int]:
@@ -44,42 +92,30 @@ def group_ids(group: str, learner: str, members: Sequence[Member], active: Seque
     raise KeyError(f"opponents must name groups or members, got {group!r}; groups are {GROUPS}, members {[*permanent]}")
 
 
-def opponent_weights(
-    settings: PoolLearner, members: Sequence[Member], active: Sequence[int], win_rates: Floats
-) -> Floats:
+def opponent_weights(groups: Sequence[Group], own: int, num_policies: int, payoff: Payoff) -> Floats:
     """Returns the probability with which a learner meets each policy id; they sum to 1.
 
     Args:
-        settings: The learner.
-        members: All members by policy id.
-        active: The policy ids of active snapshots, oldest first.
-        win_rates: As in `Payoff`, shape `(num_policies, num_policies)`.
+        groups: The groups that it meets.
+        own: Its policy id.
+        num_policies: The size of the pool.
+        payoff: The ledger.
 
     Raises:
-        KeyError: If a group is unknown.
         ValueError: If a rule returns bad weights.
     """
-    (own,) = group_ids("self", settings.name, members, active)
-    weights = np.zeros(len(members))
-    for group in settings.opponents:
-        share, rule = settings.share_and_rule(group)
-        ids = group_ids(group, settings.name, members, active)
-        if ids and share:
-            raw = rule(win_rates[own, ids]) if callable(rule) else RULES[rule](win_rates, own, ids)
-            raw = np.asarray(raw, np.float64)
+    weights = np.zeros(num_policies)
+    for share, rule, ids in groups:
+        if callable(rule):
+            raw = np.asarray(rule(payoff.win_rates_of(own)[ids]), np.float64)
             if raw.shape != (len(ids),) or not np.isfinite(raw).all() or (raw < 0.0).any():
-                raise ValueError(f"rule must return {len(ids)} finite weights >= 0 for {group!r}, got {raw}")
-            weights[ids] += share * (raw / raw.sum() if raw.any() else 1.0 / len(ids))
-    if not weights.any():
+                raise ValueError(f"rule must return {len(ids)} finite weights >= 0, got {raw} from {rule!r}")
+        else:
+            raw = np.asarray(RULES[rule](payoff, own, ids))
+        weights[ids] += share * (raw / raw.sum() if raw.any() else 1.0 / len(ids))
+    if not groups:
         weights[own] = 1.0
     return weights / math.fsum(weights)
-
-
-def opponent_ids(settings: PoolLearner, members: Sequence[Member], active: Sequence[int]) -> list[int]:
-    """Returns the policy ids that a learner may meet, except itself: it has no games against itself."""
-    groups = [group for group in settings.opponents if settings.share_and_rule(group)[0] > 0.0]
-    ids = {policy_id for group in groups for policy_id in group_ids(group, settings.name, members, active)}
-    return sorted(ids - set(group_ids("self", settings.name, members, active)))
 
 
 def snapshot_to_retire(evict: str, members: Sequence[Member], active: Sequence[int], shares: Floats) -> int:

@@ -12,15 +12,13 @@ from pz_policymap.arguments import integer
 from pz_policymap.mappings.base import PolicyMapping
 from pz_policymap.mappings.focal import Focal
 from pz_policymap.pool.learner_settings import Floats, PoolLearner
-from pz_policymap.pool.matchmaking import opponent_ids, opponent_weights, snapshot_to_retire
+from pz_policymap.pool.matchmaking import Opponents, opponent_weights, opponents_of, snapshot_to_retire
 from pz_policymap.pool.members import Kind, Member, new_member
+from pz_policymap.pool.pool_state import STATE_VERSION, checked_state
 from pz_policymap.pool.seating import Seats, seated
-from pz_policymap.pool.state_checks import check_records, saved_members
 from pz_policymap.pool.trigger import LastSnapshot
 from pz_policymap.results.payoff import Payoff
 from pz_policymap.wrappers.find import find_policy_wrapper
-
-STATE_VERSION = 1
 
 
 class SnapshotPool:
@@ -92,6 +90,8 @@ class SnapshotPool:
         self._released, self._slots = set[int](), dict[int, int]()
         self._last = {name: LastSnapshot() for name in self._learners}
         self._mapping: PolicyMapping | None = None
+        self._weights: tuple[list[list[float]], list[int] | None] = [], None  # of which policy ids; None: of all
+        self._known_opponents: tuple[int, int, dict[str, Opponents]] = 0, 0, {}
         self.mapping(Payoff(self.num_policies))
 
     def __repr__(self) -> str:
@@ -137,8 +137,7 @@ class SnapshotPool:
         settings, last = self._settings(learner), self._last[learner]
         due = last.is_due_by_steps(settings, step)
         if not due and settings.win_rate is not None:
-            opponents = opponent_ids(settings, self._members, self.active())
-            due = last.is_due_by_win_rate(settings, self._own(learner), opponents, payoff)
+            due = last.is_due_by_win_rate(settings, self._own(learner), self._opponents(learner).ids, payoff)
         return due and self._has_room(payoff)
 
     def snapshot(
@@ -190,7 +189,8 @@ class SnapshotPool:
         """
         if payoff.num_policies < self.num_policies:
             raise ValueError(f"payoff must have {self.num_policies} policies, got {payoff.num_policies}: call grow")
-        return opponent_weights(self._settings(learner), self._members, self.active(), payoff.win_rates)
+        groups = self._opponents(learner).groups
+        return opponent_weights(groups, self._own(learner), self.num_policies, payoff)
 
     def mapping(self, payoff: Payoff) -> PolicyMapping:
         """Returns the mapping to use from now on. It holds only numbers, so it can be sent to workers.
@@ -200,16 +200,17 @@ class SnapshotPool:
         """
         rows = np.array([self.opponent_weights(learner, payoff) for learner in self._learners])
         ids = [policy_id for policy_id in range(self.num_policies) if policy_id not in self._released]
+        weights = (rows[:, ids].tolist(), ids) if self._released else (rows.tolist(), None)
         self._left_out = set(self._retired)
-        self._weights, self._weighted_ids = rows[:, ids].tolist(), ids if self._released else None
-        self._mapping = None
+        if weights != self._weights:
+            self._weights, self._mapping = weights, None
         return self.last_mapping
 
     @property
     def last_mapping(self) -> PolicyMapping:
         """The latest `mapping`, also of a resumed pool; before the first, that of an empty ledger."""
         if self._mapping is None:
-            self._mapping = seated(self._seats, list(self._learners), self._weights, self._weighted_ids)
+            self._mapping = seated(self._seats, list(self._learners), *self._weights)
         return self._mapping
 
     def release(self, envs: Iterable[Any] = (), in_use: Iterable[int] = ()) -> list[Member]:
@@ -221,6 +222,8 @@ class SnapshotPool:
                 it was sent the latest mapping.
         """
         used, mapping = {int(policy_id) for policy_id in in_use}, self.last_mapping
+        if self._left_out == self._released:
+            return []
         for env in envs:
             wrapper = find_policy_wrapper(env)
             follows = wrapper.assigner.mapping
@@ -244,8 +247,8 @@ class SnapshotPool:
             "released": sorted(self._released),
             "slots": [list(pair) for pair in self._slots.items()],
             "last": {name: asdict(last) for name, last in self._last.items()},
-            "weights": self._weights,
-            "weighted_ids": self._weighted_ids,
+            "weights": self._weights[0],
+            "weighted_ids": self._weights[1],
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -261,29 +264,26 @@ class SnapshotPool:
         Raises:
             ValueError: If the state is damaged, of another version or of another pool; nothing has changed then.
         """
-        if not isinstance(state, Mapping) or state.get("version") != STATE_VERSION:
-            raise ValueError(f"state must be of version {STATE_VERSION}, got {state!r}")
-        try:
-            members = saved_members(state["members"], self._learners)
-            retired, left_out, released = (set(state[name]) for name in ("retired", "left_out", "released"))
-            last = {name: LastSnapshot(**values) for name, values in dict(state["last"]).items()}
-            slots = dict(state["slots"])
-            capacity, weights, weighted_ids = (state[name] for name in ("capacity", "weights", "weighted_ids"))
-            check_records(slots, capacity, members, (retired, left_out, released), last)
-        except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"state does not fit: {error!r}") from error
-        theirs, mine = ([m for m in some if m.kind != "snapshot"] for some in (members, self._members))
-        if theirs != mine or capacity != self.capacity or last.keys() != self._last.keys():
-            names = [m.name for m in theirs], list(last), [m.name for m in mine]
-            raise ValueError(f"state does not fit: {names}, capacity {capacity} instead of capacity {self.capacity}")
-        self._members, self._slots, self._last = members, slots, last
-        self._retired, self._left_out, self._released = retired, left_out, released
-        self._weights, self._weighted_ids, self._mapping = weights, weighted_ids, None
+        new = checked_state(state, self._learners, self._members, self.capacity)
+        self._members, self._slots, self._last = new.members, new.slots, new.last
+        self._retired, self._left_out, self._released = new.retired, new.left_out, new.released
+        self._weights, self._mapping = (new.weights, new.weighted_ids), None
+        self._known_opponents = 0, 0, {}
 
     def _settings(self, learner: str) -> PoolLearner:
         if learner not in self._learners:
             raise KeyError(f"learner must be one of {list(self._learners)}, got {learner!r}")
         return self._learners[learner]
+
+    def _opponents(self, learner: str) -> Opponents:
+        """Returns the opponents of a learner, which change only when a member joins or retires."""
+        self._settings(learner)
+        *sizes, known = self._known_opponents
+        if sizes != [len(self._members), len(self._retired)]:
+            active = self.active()
+            known = {name: opponents_of(one, self._members, active) for name, one in self._learners.items()}
+            self._known_opponents = len(self._members), len(self._retired), known
+        return known[learner]
 
     def _own(self, learner: str) -> int:
         return list(self._learners).index(learner)

@@ -41,7 +41,7 @@ class LastSnapshot:
         limits = (settings.every, settings.max_steps if settings.win_rate is not None else None)
         return any(limit is not None and steps >= limit for limit in limits)
 
-    def is_due_by_win_rate(self, settings: PoolLearner, learner: int, opponents: Sequence[int], payoff: Payoff) -> bool:
+    def is_due_by_win_rate(self, settings: PoolLearner, learner: int, opponents: list[int], payoff: Payoff) -> bool:
         """Returns whether the next snapshot of a learner with a `win_rate` is due because of it.
 
         Raw counts are compared: decayed ones would never reach a minimum number of games.
@@ -53,7 +53,9 @@ class LastSnapshot:
             payoff: The ledger.
         """
         won, games = payoff.results_of(learner)
-        won[: len(self.won)] -= self.won
         games[: len(self.games)] -= self.games
-        total = games[list(opponents)].sum()
-        return bool(total >= settings.min_games and won[list(opponents)].sum() >= (settings.win_rate or 0.0) * total)
+        total = games[opponents].sum()
+        if total < settings.min_games:
+            return False
+        won[: len(self.won)] -= self.won
+        return bool(won[opponents].sum() >= (settings.win_rate or 0.0) * total)

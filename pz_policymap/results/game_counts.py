@@ -79,10 +79,8 @@ class GameCounts:
 
         It reads one row, and so takes less time than the matrices.
         """
-        with LOCK:
-            row, column = self._table.values[policy], self._table.values[:, policy]
-            wins, draws = row[:, pairs.WINS], row[:, pairs.DRAWS]
-            return wins + draws / 2.0, wins + draws + column[:, pairs.WINS]
+        wins, draws, losses = self._row(policy, pairs.WINS, pairs.DRAWS)
+        return wins + draws / 2.0, wins + draws + losses
 
     @property
     def decayed(self) -> Counts:
@@ -105,6 +103,17 @@ class GameCounts:
         np.subtract(1.0, rates.T, out=rates, where=below)
         return rates
 
+    def win_rates_of(self, policy: int) -> Matrix:
+        """Returns the row of `win_rates` of one policy, in less time than the matrix, shape `(num_policies,)`."""
+        wins, draws, losses = self._row(policy, *self._current)
+        total = wins + losses + draws + 2.0 * self.prior  # in the order of `win_rates`, so that the bits are equal
+        known, own = total > 0.0, np.arange(len(wins)) > policy
+        rates = np.full(len(wins), 0.5)
+        np.divide(np.where(own, wins, losses) + draws / 2.0 + self.prior, total, out=rates, where=known)
+        np.subtract(1.0, rates, out=rates, where=known & ~own)
+        rates[policy] = 0.5
+        return rates
+
     @property
     def _current(self) -> tuple[int, int]:
         """The columns of the wins and draws that count at present."""
@@ -113,6 +122,12 @@ class GameCounts:
     def _counted(self, column: int) -> IntMatrix:
         counts: IntMatrix = self._read(column)[0].astype(np.int64)
         return counts
+
+    def _row(self, policy: int, wins: int, draws: int) -> tuple[Matrix, Matrix, Matrix]:
+        """Returns copies of the wins, draws and losses of one policy, given the columns of wins and draws."""
+        with LOCK:
+            row, column = self._table.values[policy], self._table.values[:, policy]
+            return row[:, wins].copy(), row[:, draws].copy(), column[:, wins].copy()
 
     def _read(self, *columns: int) -> list[Matrix]:
         """Returns copies of these columns of all pairs, from the same moment."""

@@ -1,5 +1,7 @@
 """Cost of a `SnapshotPool`: once per rollout, and none per step."""
 
+import itertools
+
 import pytest
 from pettingzoo.classic import rps_v2
 
@@ -8,9 +10,9 @@ import pz_policymap as pm
 ACTIVE = 32
 
 
-def make_pool(**when):
+def make_pool(rule="pfsp", **when):
     """Returns a pool with many active snapshots, and its ledger."""
-    opponents = {"snapshots": (0.8, "pfsp"), "random": 0.2}
+    opponents = {"snapshots": (0.8, rule), "random": 0.2}
     pool = pm.SnapshotPool([pm.PoolLearner("main", opponents, **when)], fixed=["random"], capacity=ACTIVE + 1)
     payoff = pm.Payoff(2)
     for step in range(ACTIVE):
@@ -25,14 +27,18 @@ def test_asking_whether_a_snapshot_is_due(side_by_side, report, when):
     report(f"snapshot_due by {next(iter(when))}, {ACTIVE} active", "20 microseconds", seconds / 20e-6, 1, 3)
 
 
-def test_rollout_with_a_new_mapping(side_by_side, report):
-    pool, payoff = make_pool(every=10**9)
+@pytest.mark.parametrize(("rule", "changes"), [("uniform", "same"), ("pfsp", "new")])
+def test_rollout_with_a_mapping(side_by_side, report, rule, changes):
+    pool, payoff = make_pool(rule, every=10**9)
     env = pm.wrap(rps_v2.parallel_env(), pool.mapping(payoff), resample_every=1, seed=0)
-    plain = rps_v2.parallel_env()
+    plain, other = rps_v2.parallel_env(), pm.Payoff(pool.num_policies)
+    other.record(pm.Episode([0, 5], [1.0, 0.0]))
+    ledgers = itertools.cycle([payoff, other])  # PFSP then has other weights in every rollout
 
     def ask():
-        pool.snapshot_due("main", ACTIVE, payoff)
-        env.set_mapping(pool.mapping(payoff))
+        ledger = next(ledgers)
+        pool.snapshot_due("main", ACTIVE, ledger)
+        env.set_mapping(pool.mapping(ledger))
         pool.release([env])
 
     def episode():
@@ -41,7 +47,8 @@ def test_rollout_with_a_new_mapping(side_by_side, report):
             plain.step({"player_0": 0, "player_1": 0})
 
     ours, theirs = side_by_side(ask, episode)
-    report(f"due, mapping, set_mapping and release, {ACTIVE} active", "an episode of rps_v2", ours / theirs, 0.25, 1)
+    what = f"due, mapping, set_mapping and release, {ACTIVE} active, {rule}, {changes} mapping"
+    report(what, "an episode of rps_v2", ours / theirs, 0.25, 1)
 
 
 def test_steps_between_rollouts(side_by_side, report):

@@ -121,12 +121,9 @@ def test_state_of_another_pool_raises(pool, change, message):
 
 
 FIELDS = [name for name in new_pool().state_dict() if name != "version"]
-NUMBERS = ("weights", "weighted_ids")
 
 
-@pytest.mark.parametrize(
-    ("name", "value"), [(name, None) for name in FIELDS] + [(name, 7) for name in FIELDS if name not in NUMBERS]
-)
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name in FIELDS for value in (None, 7)])
 def test_damaged_state_raises_and_changes_nothing(name, value):
     other, pool = new_pool(), new_pool()
     other.snapshot("main", 3)
@@ -154,6 +151,15 @@ def test_damaged_state_raises_and_changes_nothing(name, value):
         {"name": "twin"},
         {"learner": "ghost"},
         {"last": {"main": {"step": -5, "won": [], "games": []}}},
+        {"weights": [[0.5, 0.5], [0.5, 0.5]]},
+        {"weights": [[0.5, 0.6]]},
+        {"weights": [[-0.5, 1.5]]},
+        {"weights": [[float("nan"), 1.0]]},
+        {"weights": [[0.0, 0.5, 0.5, 0.0, 0.0]]},
+        {"weights": [["x", 1.0]]},
+        {"weighted_ids": [1, 0]},
+        {"weighted_ids": [0]},
+        {"weighted_ids": [0, 4]},
     ],
 )
 def test_state_with_impossible_records_raises_and_changes_nothing(change):

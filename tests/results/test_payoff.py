@@ -338,6 +338,15 @@ class TestMerging:
             pm.Payoff(2).merge({})
 
 
+@pytest.mark.parametrize("settings", [{}, {"decay": 0.9}, {"prior": 0.0}, {"prior": 0.3}])
+def test_win_rates_of_a_policy_are_its_row_to_the_last_bit(settings):
+    rng, payoff = np.random.default_rng(0), pm.Payoff(7, **settings)
+    for _ in range(200):
+        payoff.record(pm.Episode(rng.integers(0, 6, 3), rng.integers(0, 3, 3).astype(float)))
+    for policy in range(7):
+        assert payoff.win_rates_of(policy).tolist() == payoff.win_rates[policy].tolist()
+
+
 def test_results_of_a_policy_equal_its_rows_of_the_matrices():
     payoff = pm.Payoff(3, decay=0.9)
     for returns in ([1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [1.0, 0.0]):
