@@ -13,6 +13,7 @@ from ray.tune.registry import register_env
 
 import pz_policymap as pm
 from pz_policymap.adapters.rllib import ParallelSeats, SelfPlay
+from pz_policymap.adapters.rllib.callback import algorithm_counters
 from pz_policymap.adapters.rllib.self_play import KeepResults, policies_in_use
 from tests.frameworks.test_rllib import Meeting
 
@@ -42,12 +43,13 @@ def weights(module: Any) -> Any:
     return np.concatenate([np.ravel(value) for _, value in sorted(module.get_state(inference_only=True).items())])
 
 
-@pytest.fixture(scope="module")
-def life(cluster: Any) -> SimpleNamespace:
-    """A run with the modules, weights and running episodes after each update."""
+def new_run(folder: Any = None) -> SelfPlay:
     learner = pm.PoolLearner("main", {"snapshots": 0.7, "random": 0.3}, every=2 * STEPS)
     pool = pm.SnapshotPool([learner], fixed=["random"], capacity=3)
-    self_play = SelfPlay(pool, pm.Payoff(2), team_of=lambda agent: agent in ("zoe", "adam"))
+    return SelfPlay(pool, pm.Payoff(2), team_of=lambda agent: agent in ("zoe", "adam"), folder=folder)
+
+
+def built(self_play: SelfPlay) -> Any:
     config = (
         PPOConfig()
         .environment("meeting", disable_env_checking=True)
@@ -55,7 +57,14 @@ def life(cluster: Any) -> SimpleNamespace:
         .training(train_batch_size_per_learner=STEPS, minibatch_size=4, num_epochs=1, lr=0.01)
         .rl_module(model_config={"fcnet_hiddens": [4]})
     )
-    algorithm = self_play.configure(config, seed=3, resample_every=3).build_algo()
+    return self_play.configure(config, seed=3, resample_every=3).build_algo()
+
+
+@pytest.fixture(scope="module")
+def life(cluster: Any) -> SimpleNamespace:
+    """A run with the modules, weights and running episodes after each update."""
+    self_play = new_run()
+    pool, algorithm = self_play.pool, built(self_play)
     rows, recorded = [], []
     record = self_play.payoff.record
     self_play.payoff.record = lambda episode: (recorded.append(episode), record(episode))
@@ -124,6 +133,57 @@ def test_results_of_episodes_cut_into_chunks_are_those_of_whole_episodes(life):
     assert {len(set(episode.sides)) for episode in life.recorded} == {2}
     assert all(episode.policies.count(0) >= 1 for episode in life.recorded)
     assert life.payoff.games.sum() > 0
+
+
+def on_runners(algorithm: Any) -> list[Any]:
+    """Returns the modules with their weights, the mapping and the episode numbers of each runner."""
+    return algorithm.env_runner_group.foreach_env_runner(
+        lambda runner: (
+            {name: weights(module).tolist() for name, module in runner.module._rl_modules.items()},
+            repr(runner.config.policy_mapping_fn.mapping),
+        ),
+        local_env_runner=False,
+    )
+
+
+def test_saved_run_resumes_with_pool_ledger_modules_and_mapping(cluster, tmp_path):
+    first = new_run(tmp_path / "run")
+    assert not first.saved
+    algorithm = built(first)
+    for _ in range(9):
+        algorithm.train()
+        first.update(algorithm)
+        first.save(algorithm)
+    expected = on_runners(algorithm)
+    numbers = algorithm_counters(algorithm).get_state()["environments"]
+    algorithm.stop()
+    assert [path.name for path in (tmp_path / "run").glob("algorithm_*")] == ["algorithm_9"]
+
+    resumed = new_run(tmp_path / "run")
+    assert resumed.saved
+    again = resumed.resume()
+    assert again.iteration == 9
+    assert resumed.pool.state_dict() == first.pool.state_dict()
+    assert len(resumed.pool.slots) == 3
+    np.testing.assert_array_equal(resumed.payoff.state_dict()["table"], first.payoff.state_dict()["table"])
+    assert set(again.config.policies) == {"main", "random", *(first.pool.names[i] for i in first.pool.slots)}
+    assert on_runners(again) == expected
+    assert algorithm_counters(again).get_state()["environments"] == numbers
+    for _ in range(6):
+        again.train()
+        resumed.update(again)
+    again.stop()
+    assert len(resumed.pool.members) > len(first.pool.members)
+    assert resumed.payoff.games.sum() > first.payoff.games.sum()
+
+
+def test_run_without_folder_is_not_saved():
+    self_play = new_run()
+    assert not self_play.saved
+    with pytest.raises(ValueError, match="folder must be given to save or resume a run, got None"):
+        self_play.save(None)
+    with pytest.raises(ValueError, match="folder must be given"):
+        self_play.resume()
 
 
 def test_results_of_evaluation_are_not_kept():

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Iterable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
+from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.callbacks.callbacks import RLlibCallback
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.utils import force_list
@@ -13,11 +17,14 @@ from ray.rllib.utils.metrics import ENV_RUNNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LI
 
 from pz_policymap.adapters.rllib.callback import algorithm_counters, counters_of, groups_of
 from pz_policymap.adapters.rllib.configure import configure, set_mapping
+from pz_policymap.checkpoint import load, save
 from pz_policymap.mappings.groups import GroupOf
 from pz_policymap.pool.snapshot_pool import SnapshotPool
 from pz_policymap.recording.running_episode import Recording, Score
 from pz_policymap.results.episode import Episode
 from pz_policymap.results.payoff import Payoff
+
+_STATE = "pool.npz"
 
 
 class KeepResults(RLlibCallback):
@@ -52,11 +59,12 @@ class SelfPlay:
     A snapshot is a module with the name of its member. A module is removed once no running episode uses it, and no
     episode that a restarted runner would repeat.
 
-        self_play = SelfPlay(pool, payoff)
-        algorithm = self_play.configure(config, seed=0).build_algo()
-        for _ in range(100):
+        self_play = SelfPlay(pool, payoff, folder="run")
+        algorithm = self_play.resume() if self_play.saved else self_play.configure(config, seed=0).build_algo()
+        while algorithm.iteration < 100:
             algorithm.train()
             self_play.update(algorithm)
+            self_play.save(algorithm)
 
     Args:
         pool: The pool; learners and fixed policies are modules with these names.
@@ -64,12 +72,20 @@ class SelfPlay:
         team_of: As in `record_results`: agents of a team win and lose together.
         score: `score(returns, {}) -> {agent: number}` decides the winner of an episode from the returns by agent.
             None: the returns.
+        folder: Where `save` puts algorithm, pool and ledger. None: nowhere.
     """
 
     def __init__(
-        self, pool: SnapshotPool, payoff: Payoff, *, team_of: GroupOf | None = None, score: Score | None = None
+        self,
+        pool: SnapshotPool,
+        payoff: Payoff,
+        *,
+        team_of: GroupOf | None = None,
+        score: Score | None = None,
+        folder: str | os.PathLike[str] | None = None,
     ) -> None:
         self.pool, self.payoff = pool, payoff
+        self.folder = None if folder is None else Path(folder)
         self._keep = partial(KeepResults, team_of, score)
         self._keep()  # raises if an argument is bad
 
@@ -111,6 +127,43 @@ class SelfPlay:
         for member in pool.release(in_use=policies_in_use(algorithm)):
             algorithm.remove_module(member.name)
         return added
+
+    @property
+    def saved(self) -> bool:
+        """Whether the folder holds a run to resume."""
+        return self.folder is not None and (self.folder / _STATE).exists()
+
+    def save(self, algorithm: Any) -> None:
+        """Saves algorithm, pool and ledger after `update`, so that `resume` finds a run that fits at any moment.
+
+        Raises:
+            ValueError: If no folder was given.
+        """
+        folder = self._folder()
+        name = f"algorithm_{algorithm.iteration}"
+        algorithm.save_to_path(str((folder / name).resolve()))
+        save(folder / _STATE, pool=self.pool, payoff=self.payoff, run={"algorithm": name})
+        for older in folder.glob("algorithm_*"):
+            if older.name != name:
+                shutil.rmtree(older)
+
+    def resume(self) -> Any:
+        """Returns the algorithm of a saved run, and loads pool and ledger; every environment continues its schedule.
+
+        Raises:
+            OSError: If the folder holds no saved run.
+            ValueError: If no folder was given, or if the states do not fit pool and ledger.
+        """
+        folder = self._folder()
+        states = load(folder / _STATE)
+        self.pool.load_state_dict(states["pool"])
+        self.payoff.load_state_dict(states["payoff"])
+        return Algorithm.from_checkpoint(str((folder / states["run"]["algorithm"]).resolve()))
+
+    def _folder(self) -> Path:
+        if self.folder is None:
+            raise ValueError("folder must be given to save or resume a run, got None")
+        return self.folder
 
 
 def policies_in_use(algorithm: Any) -> set[int]:
