@@ -266,6 +266,19 @@ def test_model_meets_a_copy_of_itself(tmp_path, opponents):
     model.learn(64, callback=resumed, reset_num_timesteps=False)
 
 
+def test_resumed_draw_in_which_the_model_meets_itself_is_played_by_its_copy(tmp_path):
+    models = []
+    for _ in range(2):
+        pool = pm.SnapshotPool([pm.PoolLearner("main", {"snapshots": 1.0}, every=64)])
+        self_play = SelfPlay(pool, pm.Payoff(1), {}, folder=tmp_path)
+        venv = DummyVecEnv([partial(make, pool.last_mapping, self_play.policies, 0, every=100)])
+        models.append(self_play.resume(PPO, venv) if self_play.saved else small(venv).learn(96, callback=self_play))
+    assert pool.opponent_weights("main", self_play.payoff)[0] == 0.0  # a snapshot has its place, from the next draw on
+    venv.reset()
+    assert set(venv.get_attr("policy_ids")[0].values()) == {0}
+    assert torch.equal(parameters(self_play.policies[0]), parameters(models[1].policy))
+
+
 @pytest.mark.parametrize(
     ("make_pool", "policies", "message"),
     [

@@ -130,7 +130,7 @@ class SelfPlay(BaseCallback):
         for policy_id in self.pool.slots:
             path = folder / f"policy_{policy_id}.zip"
             self.policies[policy_id] = type(model.policy).load(path, device=self.device)
-        if self._meets_itself():
+        if _LEARNER in self.policies:  # also if only a draw that is still in force seats the learner twice
             self.policies[_LEARNER] = self._loaded(model, _saved(model.policy))
         venv = model.get_env()
         venv.env_method("set_policies", self.policies)
