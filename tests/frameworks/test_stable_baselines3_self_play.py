@@ -11,7 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from gymnasium import spaces
 from mpe2 import simple_spread_v3
+from pettingzoo import ParallelEnv
 from pettingzoo.classic import rps_v2, tictactoe_v3
 from sb3_contrib import MaskablePPO
 from stable_baselines3 import DQN, PPO
@@ -277,6 +279,56 @@ def test_resumed_draw_in_which_the_model_meets_itself_is_played_by_its_copy(tmp_
     venv.reset()
     assert set(venv.get_attr("policy_ids")[0].values()) == {0}
     assert torch.equal(parameters(self_play.policies[0]), parameters(models[1].policy))
+
+
+class Joins(ParallelEnv):
+    """Agent "b" joins at the third step; its actions are the rewards of "a"."""
+
+    metadata = {"name": "joins_v0"}  # noqa: RUF012
+    possible_agents = ["a"]  # noqa: RUF012
+    render_mode = None
+
+    def observation_space(self, agent):
+        return spaces.Box(0, 1, (1,), np.float32)
+
+    def action_space(self, agent):
+        return spaces.Discrete(1000)
+
+    def reset(self, seed=None, options=None):
+        self.agents, self.time = ["a"], 0
+        return self._of_all(np.zeros(1, np.float32)), self._of_all({})
+
+    def step(self, actions):
+        self.time += 1
+        self.agents = ["a", "b"] if self.time > 2 else ["a"]
+        rewards = self._of_all(float(actions.get("b", 0)))
+        running = self._of_all(False)
+        return self._of_all(np.zeros(1, np.float32)), rewards, running, running, self._of_all({})
+
+    def _of_all(self, value):
+        return dict.fromkeys(self.agents, value)
+
+
+def roles(learner, opponents):
+    return pm.Roles({"a": learner, "b": opponents}, role_of={"a": "a", "b": "b"})
+
+
+def joins(mapping, policies):
+    return SelfPlayEnv(pm.wrap(Joins(), mapping, seed=0), policies, isolate_randomness=True)
+
+
+def test_agent_that_joins_after_an_update_gets_the_same_copy_in_every_process():
+    rewards = []
+    for vectorise in (DummyVecEnv, SubprocVecEnv):
+        pool = pm.SnapshotPool(["main"], seats=roles)
+        self_play = SelfPlay(pool, pm.Payoff(1), {})
+        venv = vectorise([partial(joins, pool.last_mapping, self_play.policies)])
+        try:
+            rewards.append(small(venv).learn(32, callback=self_play).rollout_buffer.rewards.ravel().tolist())
+        finally:
+            venv.close()
+    assert rewards[0] == rewards[1]
+    assert len(set(rewards[0])) > 20
 
 
 @pytest.mark.parametrize(

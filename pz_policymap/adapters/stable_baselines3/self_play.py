@@ -186,7 +186,8 @@ class SelfPlay(BaseCallback):
             if self.folder is not None:
                 _write(self.folder / f"policy_{member.policy_id}.zip", content)
         if self._meets_itself():
-            self.policies[_LEARNER] = self._loaded(self.model, _saved(self.model.policy))
+            # A new dict: environments of this process read the old one when an agent joins a running episode.
+            self.policies = {**self.policies, _LEARNER: self._loaded(self.model, _saved(self.model.policy))}
             self._changed = True
         if self._changed:
             venv.env_method("set_policies", self.policies)
