@@ -126,9 +126,10 @@ class EpisodeLoop:
         """
         outcome = Outcome()
         self._assigned = dict(assignment)
-        self._failure: Callable[[BaseException], PlayError] = _environment_failure  # while the environment acts
+        self._failure: Callable[[BaseException], PlayError] = self._last_failure
         try:
             self._seats.begin(assignment, policy_seed)
+            self._failure = _environment_failure  # while the environment acts
             self._play(reset_seed, outcome)
         except (Exception, SystemExit) as error:
             raise self._failure(error) from error
@@ -172,7 +173,7 @@ class EpisodeLoop:
             seen = {agent: observations[agent] for agent in agents if agent in observations}
             if not seen:
                 raise RuntimeError(f"env must return an observation of at least one of {agents}, got none from {env}")
-            self._failure = self._batch_failure
+            self._failure = self._last_failure
             actions = self._seats.act_together(seen, {agent: infos.get(agent, {}) for agent in seen})
             self._failure = partial(self._step_failure, actions)
             for action in actions.values():
@@ -193,7 +194,9 @@ class EpisodeLoop:
         if self._info_key not in info:
             raise KeyError(f"agent {agent!r} is not among possible_agents, and its info has no {self._info_key}")
         self._assigned[agent] = info[self._info_key]
+        self._failure = self._last_failure
         self._seats.join(agent, self._assigned[agent])
+        self._failure = _environment_failure
 
     def _policy_failure(self, agent: Any, error: BaseException) -> PlayError:
         policy = self._assigned[agent]
@@ -201,7 +204,7 @@ class EpisodeLoop:
         text = f"policy {self._name_of(policy)}, which controls agent {agent!r}, raised {where}"
         return _play_error(text, error, policy, agent)
 
-    def _batch_failure(self, error: BaseException) -> PlayError:
+    def _last_failure(self, error: BaseException) -> PlayError:
         """Returns the error of the policy called last. No policy is called again: that would change its state."""
         return self._policy_failure(self._seats.asked[-1], error)
 

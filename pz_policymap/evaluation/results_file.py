@@ -39,9 +39,10 @@ class ResultsFile:
         self.path = Path(path)
         self._file: FileIO | None = None
         self._length = 0  # of the complete lines, in bytes
+        self._size = 0  # of the file when it was read, in bytes
         self.versions: dict[str, str] = {}  # of the entrants that have one
         try:
-            header = self._header()
+            header = self._header(settings)
         except FileNotFoundError:
             if settings is None:
                 raise
@@ -63,17 +64,18 @@ class ResultsFile:
 
     def _lines(self) -> Iterator[bytes]:
         """Yields the complete lines, and sets `_length` to the number of bytes in them."""
-        self._length = 0
+        self._length = self._size = 0
         with self.path.open("rb") as file:
             for line in file:
+                self._size += len(line)
                 if line.endswith(b"\n"):
                     self._length += len(line)
                     yield line
 
-    def _header(self) -> dict[str, Any] | None:
-        """Returns the settings of the file; None if it is empty."""
+    def _header(self, settings: Mapping[str, Any] | None) -> dict[str, Any] | None:
+        """Returns the settings of the file; None if it is empty or holds a part of the header of these settings."""
         first = next(self._lines(), None)
-        if first is None and not self.path.stat().st_size:
+        if first is None and _line({**_FORMAT, **(settings or {})}).startswith(self.path.read_bytes()):
             return None
         with suppress(ValueError):
             header = json.loads(first or b"")
@@ -107,8 +109,15 @@ class ResultsFile:
                 )
 
     def open(self, versions: Mapping[str, str]) -> None:
-        """Opens the file for appending, and adds the versions of the entrants that it does not hold."""
+        """Opens the file for appending, and adds the versions of the entrants that it does not hold.
+
+        Raises:
+            ValueError: If another process has written to the file since it was read.
+        """
         self._file = self.path.open("ab", buffering=0)
+        if (size := self.path.stat().st_size) != self._size:
+            self.close()
+            raise self._invalid(f"another process writes it, {size} bytes instead of {self._size}; give each its own")
         self._file.truncate(self._length)
         if self._new:
             self._append({**_FORMAT, **self.settings})

@@ -67,7 +67,7 @@ def tournament(
         results: A file to which each game is appended as it finishes, by the names of its entrants. Games that it holds
             are not played again: after an interruption the same call resumes, and a new entrant plays only its own.
         on_error: "raise" ends the tournament at the first error. "forfeit" gives the entrant whose policy failed a
-            loss, with returns of 0 for all.
+            loss, with returns of 0 for all. An `Entrant` that cannot be loaded always ends the tournament.
         progress: True writes progress to stderr; a function is called with the number of games done and of all games.
 
     Returns:
@@ -75,8 +75,8 @@ def tournament(
 
     Raises:
         TypeError: If an argument has the wrong type, or if an entrant is not a policy.
-        ValueError: If a number is out of range, if `results` holds another tournament, or if it holds games of an
-            `Entrant` in another version or without one.
+        ValueError: If a number is out of range, if `results` holds another tournament, if it holds games of an
+            `Entrant` in another version or without one, or if another process writes it.
         PlayError: If a game fails; names the game, the entrant, the agent and the line. Finished games are kept in
             `results`.
         OSError: If `results` cannot be written; games before it are kept.

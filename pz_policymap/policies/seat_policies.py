@@ -43,8 +43,8 @@ class SeatPolicies:
         action_space: Returns the action space of an agent, for "random".
 
     Attributes:
-        asked: The agents whose policies the last `act_together` called, in that order, one per batch. After an error,
-            the last one is an agent whose policy raised it.
+        asked: The agents whose policies the last `act_together` called, in that order, one per batch; after `join`,
+            its agent. After an error, the last one is an agent whose policy raised it.
 
     Raises:
         TypeError: If `policies` is neither a dict nor a sequence, or if one of them is not a policy.
@@ -96,6 +96,7 @@ class SeatPolicies:
 
     def join(self, agent: Hashable, policy_id: int) -> None:
         """Gives an agent, such as one that joins mid-episode, its policy; errors as in `begin`."""
+        self.asked = [agent]
         policy, wants_rng = self._policies.lookup(policy_id)
         held = policy.policy if isinstance(policy, Predictor) else policy
         if isinstance(policy, Predictor) and policy_id not in self._begun:

@@ -30,7 +30,8 @@ def test_results_file_cut_anywhere_resumes_with_the_same_games(tmp_path):
     path = tmp_path / "games.jsonl"
     whole = pm.tournament(rps_v2.parallel_env, TWO, cycles=2, results=path)
     content = path.read_bytes()
-    for length in (0, len(content) // 3, len(content) // 2, len(content) - 1):
+    header = content.index(b"\n")
+    for length in (0, 1, header - 1, header, len(content) // 3, len(content) // 2, len(content) - 1):
         path.write_bytes(content[:length])
         assert outcomes(pm.tournament(rps_v2.parallel_env, TWO, cycles=2, results=path)) == outcomes(whole)
         assert path.read_bytes() == content
@@ -68,6 +69,18 @@ def test_results_file_on_a_full_disk_keeps_whole_games(tmp_path):
     result = pm.tournament(rps_v2.parallel_env, TWO, cycles=50, results=path, progress=lambda n, _: done.append(n))
     assert done[0] == kept
     assert outcomes(result) == outcomes(pm.tournament(rps_v2.parallel_env, TWO, cycles=50))
+
+
+def test_results_file_that_another_process_writes_is_refused_and_keeps_its_games(tmp_path):
+    path = tmp_path / "games.jsonl"
+    settings = {"environment": "rps_v2", "agents": ["player_0", "player_1"], "seed": 0}
+    for cycles in (1, 2):
+        late = ResultsFile(path, settings)
+        pm.tournament(rps_v2.parallel_env, TWO, cycles=cycles, results=path)
+        content = path.read_bytes()
+        with pytest.raises(ValueError, match="another process writes it, .* bytes instead of .*; give each its own"):
+            late.open({})
+        assert path.read_bytes() == content
 
 
 def test_results_file_in_a_missing_folder_fails_before_play(tmp_path):

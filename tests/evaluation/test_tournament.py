@@ -163,6 +163,24 @@ def test_tournament_torch_module_plays_through_one_line_and_is_refused_without_i
         pm.tournament(rps_v2.parallel_env, {"net": module, "random": "random"})
 
 
+class FailsAtReset:
+    def reset(self):
+        raise ZeroDivisionError("no memory")
+
+    def __call__(self, observation, agent, info):
+        return 0
+
+
+def test_tournament_policy_that_cannot_begin_is_named_and_forfeits():
+    entrants = {"bad": FailsAtReset(), "first": cli_bots.first_free}
+    where = "game 0 of .*: policy 'bad', which controls agent 'player_[12]', raised"
+    with pytest.raises(PlayError, match=f"{where} ZeroDivisionError: no memory"):
+        pm.tournament(tictactoe_v3.env, entrants)
+    result = pm.tournament(tictactoe_v3.env, entrants, on_error="forfeit")
+    assert result.forfeits == {"bad": 2}
+    assert result.payoff.wins.tolist() == [[0, 0], [2, 0]]
+
+
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_tournament_policy_error_names_game_entrant_and_line_and_keeps_games(n_jobs, tmp_path):
     if n_jobs > 1:
