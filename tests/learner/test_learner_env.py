@@ -308,23 +308,28 @@ def test_policy_of_a_learner_that_meets_itself_is_replaced_between_episodes():
         env.set_mapping(pm.Fixed(0))
 
 
+class Crowd(StubParallel):
+    """Agent "c" joins after the second step; `given` holds its action of each step."""
+
+    def __init__(self):
+        super().__init__(live=[("a",), ("a",), ("a", "c"), ("a", "c"), ()], possible_agents=["a"])
+        self.given = []
+
+    def step(self, actions):
+        self.given.append(actions.get("c"))
+        return super().step(actions)
+
+
 @pytest.mark.parametrize("given", [False, True])
 def test_learner_in_a_seat_that_joins_late_needs_a_policy_for_it(given):
-    actions = []
-
-    class Crowd(StubParallel):
-        def step(self, acted):
-            actions.append(acted.get("c"))
-            return super().step(acted)
-
-    inner = Crowd(live=[("a",), ("a",), ("a", "c"), ("a", "c"), ()], possible_agents=["a"])
+    inner = Crowd()
     env = learner_env(inner, {0: always(1)} if given else {}, mapping=pm.Fixed(0))
     env.reset()
     assert env.agent == "a"
     if given:
         while not env.step(0)[2]:
             pass
-        assert actions == [None, None, 1, 1]
+        assert inner.given == [None, None, 1, 1]
     else:
         env.step(0)
         with pytest.raises(ValueError, match="policy 0 controls 2"):
@@ -802,22 +807,15 @@ def test_set_policies_applies_from_the_next_reset():
 
 @pytest.mark.parametrize("replaced", [{1: always(2)}, {2: always(2)}], ids=["replaced", "removed"])
 def test_agent_that_joins_after_set_policies_gets_the_old_policy(replaced):
-    given = []
-
-    class Crowd(StubParallel):
-        def step(self, actions):
-            given.append(actions.get("c"))
-            return super().step(actions)
-
+    inner = Crowd()
     mapping = pm.FromFunction(lambda agents, draw: {agent: int(agent != "a") for agent in agents})
-    inner = Crowd(live=[("a",), ("a",), ("a", "c"), ("a", "c"), ()], possible_agents=["a"])
     env = learner_env(inner, {1: always(1)}, mapping=mapping)
     env.reset()
     env.step(0)
     env.set_policies(replaced)
     while not env.step(0)[2]:
         pass
-    assert given == [None, None, 1, 1]
+    assert inner.given == [None, None, 1, 1]
 
 
 def test_replaced_policies_are_released():
