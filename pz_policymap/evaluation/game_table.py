@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Container, Hashable, Iterable, Iterator, Sequence
 from typing import Any, overload
 
 import numpy as np
@@ -98,14 +98,19 @@ class GameTable:
         kept: NDArray[np.intp] = order[new & wanted[matchups[order]].all(axis=1)]
         return kept
 
-    def clusters(self, order: NDArray[np.intp]) -> list[Hashable]:
+    def clusters(self, order: NDArray[np.intp], identical: Container[tuple[str, ...]]) -> list[Hashable]:
         """Returns a label per game; games with equal labels are not independent.
 
-        These are the games of the same entrants under the same environment seed, and those that `identical` finds.
+        These are the games of the same entrants under the same environment seed, and identical games of a matchup.
+
+        Args:
+            order: Positions of the games, as `in_order` returns them.
+            identical: The matchups whose games are all identical.
         """
-        same = self.identical(order)
         games = (self.finished(index).game for index in order.tolist())
-        return [game.names if game.names in same else (tuple(sorted(game.names)), game.repetition) for game in games]
+        return [
+            game.names if game.names in identical else (tuple(sorted(game.names)), game.repetition) for game in games
+        ]
 
     def forfeited(self, order: NDArray[np.intp]) -> NDArray[np.bool_]:
         """Returns which of some games were forfeited."""

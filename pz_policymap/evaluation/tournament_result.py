@@ -136,9 +136,14 @@ class TournamentResult:
         return self.episodes[~self._forfeited]
 
     @cached_property
+    def _identical(self) -> dict[tuple[str, ...], int]:
+        """The matchups whose games are all identical, with the number of their games."""
+        return self._table.identical(self._order)
+
+    @cached_property
     def _clusters(self) -> list[Hashable]:
         """The independent unit that each game belongs to."""
-        return self._table.clusters(self._order)
+        return self._table.clusters(self._order, self._identical)
 
     @cached_property
     def _completed_clusters(self) -> list[Hashable]:
@@ -176,7 +181,7 @@ class TournamentResult:
     @cached_property
     def notes(self) -> list[str]:
         """Warnings about unreliable numbers: identical games, too few games, forfeits."""
-        return note_texts(self, self._table.identical(self._order))
+        return note_texts(self, self._identical)
 
     def _title(self) -> str:
         return f"{len(self.episodes)} games of {len(self.names)} entrants"
