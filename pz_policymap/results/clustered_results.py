@@ -14,10 +14,10 @@ from pz_policymap.results.episode import Episode
 from pz_policymap.results.games import games, side_standings
 from pz_policymap.results.intervals import (
     Intervals,
+    clustered_wilson,
     confidence_of,
     ratio_errors,
     ratio_sums,
-    score_intervals,
     student_intervals,
 )
 from pz_policymap.results.ledger import check_episode, text_table
@@ -145,7 +145,7 @@ def _estimates(
     tables = [np.array(list(by_cluster.values()), np.float64).reshape(-1, 4).T for by_cluster in sums.values()]
     ratios = [[*ratio_sums(scores, met), *ratio_sums(totals, episodes)] for scores, met, totals, episodes in tables]
     rates, met, squares, units, means, episodes, spread, clusters_of = np.array(ratios).reshape(-1, 8).T
-    wins = score_intervals(rates, met, squares, units, level)
+    wins = clustered_wilson(rates, met, squares, units, level)
     errors = ratio_errors(episodes, spread, clusters_of)
     return ClusteredResults(heading, tuple(sums), wins, student_intervals(means, clusters_of, errors, level))
 

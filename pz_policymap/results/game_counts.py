@@ -96,9 +96,7 @@ class GameCounts:
         `win_rates + win_rates.T` is exactly 1. Pairs without games, and the diagonal, are one half.
         """
         wins, draws, _, played = self.decayed
-        total = played + 2.0 * self.prior
-        rates = np.full_like(wins, 0.5)
-        np.divide(wins + draws / 2.0 + self.prior, total, out=rates, where=total > 0.0)
+        rates = self._posterior_means(wins, draws, played)
         below = np.tri(len(rates), k=-1, dtype=np.bool_)
         np.subtract(1.0, rates.T, out=rates, where=below)
         return rates
@@ -106,12 +104,14 @@ class GameCounts:
     def win_rates_of(self, policy: int) -> Matrix:
         """Returns the row of `win_rates` of one policy, in less time than the matrix, shape `(num_policies,)`."""
         wins, draws, losses = self._row(policy, *self._current)
-        total = wins + losses + draws + 2.0 * self.prior  # in the order of `win_rates`, so that the bits are equal
-        known, own = total > 0.0, np.arange(len(wins)) > policy
-        rates = np.full(len(wins), 0.5)
-        np.divide(np.where(own, wins, losses) + draws / 2.0 + self.prior, total, out=rates, where=known)
-        np.subtract(1.0, rates, out=rates, where=known & ~own)
-        rates[policy] = 0.5
+        above = np.arange(len(wins)) > policy
+        rates = self._posterior_means(np.where(above, wins, losses), draws, wins + losses + draws)
+        return np.where(above, rates, 1.0 - rates)
+
+    def _posterior_means(self, wins: Matrix, draws: Matrix, games: Matrix) -> Matrix:
+        """Returns win rates with the prior; one half without games and prior."""
+        total, rates = games + 2.0 * self.prior, np.full_like(wins, 0.5)
+        np.divide(wins + draws / 2.0 + self.prior, total, out=rates, where=total > 0.0)
         return rates
 
     @property

@@ -67,7 +67,7 @@ def wilson(rates: Floats, games: Floats, confidence: float = 0.95) -> tuple[Floa
 
 def clustered_wilson(
     rates: Floats, games: Floats, squares: Floats, units: Floats, confidence: float = 0.95
-) -> tuple[Floats, Floats]:
+) -> Intervals:
     """Returns score intervals of win rates whose games come in clusters.
 
     The number of games is divided by the design effect (Kish 1965): the variance of the win rate with independent
@@ -88,7 +88,7 @@ def clustered_wilson(
     clustered = games > units
     ratio = NormalDist().inv_cdf(0.5 + confidence / 2.0) / student_t(units[clustered] - 1.0, confidence)
     effective[clustered] *= np.nan_to_num(ratio, nan=1.0) ** 2
-    return wilson(rates, effective, confidence)
+    return Intervals(rates, *wilson(rates, effective, confidence), units, ratio_errors(games, squares, units))
 
 
 def mean_intervals(units: Floats, sums: Floats, squares: Floats, confidence: float = 0.95) -> Intervals:
@@ -115,14 +115,6 @@ def student_intervals(means: Floats, units: Floats, errors: Floats, confidence: 
     return Intervals(means, means - half, means + half, units, errors)
 
 
-def score_intervals(
-    rates: Floats, games: Floats, squares: Floats, units: Floats, confidence: float = 0.95
-) -> Intervals:
-    """Returns the intervals of `clustered_wilson`, which has the same arguments, with standard errors."""
-    limits = clustered_wilson(rates, games, squares, units, confidence)
-    return Intervals(rates, *limits, units, ratio_errors(games, squares, units))
-
-
 def ratio_errors(totals: Floats, squares: Floats, units: Floats) -> Floats:
     """Returns standard errors of ratios, from totals, squares and units as `ratio_sums` returns them."""
     errors: Floats = np.divide(np.sqrt(squares), totals, out=np.full(totals.shape, np.nan), where=units > 1.0)
@@ -140,7 +132,7 @@ def mean_errors(units: Floats, sums: Floats, squares: Floats) -> Floats:
 
 
 def ratio_sums(numerators: Floats, denominators: Floats) -> tuple[float, float, float, float]:
-    """Returns a ratio, its total denominator, corrected squares and the number of clusters, for `score_intervals`.
+    """Returns a ratio, its total denominator, corrected squares and the number of clusters, for `clustered_wilson`.
 
     The squares are the sum over n clusters of `(numerator - ratio * denominator)**2`, times n / (n - 1): the variance
     of a ratio estimate is their quotient by the squared total denominator (Cochran 1977, "Sampling techniques").

@@ -11,7 +11,7 @@ from pz_policymap.arguments import integer, number
 from pz_policymap.results import pair_table as pairs
 from pz_policymap.results.episode import Episode
 from pz_policymap.results.game_counts import GameCounts, IntMatrix, Matrix
-from pz_policymap.results.intervals import Intervals, confidence_of, mean_errors, mean_intervals, score_intervals
+from pz_policymap.results.intervals import Intervals, clustered_wilson, confidence_of, mean_errors, mean_intervals
 from pz_policymap.results.ledger import LOCK, MAX_ROWS, check_episode, check_settings, flat_scalars, text_table
 from pz_policymap.results.pair_table import PairTable
 from pz_policymap.results.ratings import Ratings, bradley_terry, decayed_ratings
@@ -145,7 +145,7 @@ class Payoff(GameCounts):
             scores, games, joint = (counts.sum(axis=1) for counts in (wins + draws / 2.0, wins + wins.T + draws, joint))
             rates = np.divide(scores, games, out=np.full(len(games), np.nan), where=games > 0.0)
             squares, units = self._table.lineups.deviations(np.nan_to_num(rates), games, joint)
-        return score_intervals(rates, games, squares, units, level)
+        return clustered_wilson(rates, games, squares, units, level)
 
     def ratings(self) -> Ratings:
         """Returns one Bradley-Terry rating per policy, with its standard error, in points of the Elo scale.
