@@ -128,8 +128,7 @@ class SelfPlay(BaseCallback):
         self.payoff.load_state_dict(states["payoff"])
         model = algorithm.load(folder / states["run"]["model"], env=env, **options)
         for policy_id in self.pool.slots:
-            path = folder / f"policy_{policy_id}.zip"
-            self.policies[policy_id] = type(model.policy).load(path, device=self.device)
+            self.policies[policy_id] = self._loaded(model, (folder / f"policy_{policy_id}.zip").read_bytes())
         if _LEARNER in self.policies:  # also if only a draw that is still in force seats the learner twice
             self.policies[_LEARNER] = self._loaded(model, _saved(model.policy))
         venv = model.get_env()
